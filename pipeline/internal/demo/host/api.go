@@ -15,18 +15,18 @@ import (
 
 // apiRoutes are the calls below /api/v1/repos/OWNER/NAME.
 var apiRoutes = map[string]func(r *Repository, w http.ResponseWriter, request *http.Request){
-	"GET /pulls":                     (*Repository).apiPulls,
-	"POST /pulls":                    (*Repository).apiOpen,
-	"GET /pulls/{number}":            (*Repository).apiPull,
-	"PATCH /pulls/{number}":          (*Repository).apiEdit,
-	"POST /pulls/{number}/merge":     (*Repository).apiMerge,
+	"GET /pulls":                     apiPulls,
+	"POST /pulls":                    apiOpen,
+	"GET /pulls/{number}":            apiPull,
+	"PATCH /pulls/{number}":          apiEdit,
+	"POST /pulls/{number}/merge":     apiMerge,
 	"GET /pulls/{number}/reviews":    apiNone,
-	"GET /pulls/{base}/{head...}":    (*Repository).apiBetween,
-	"GET /labels":                    (*Repository).apiLabels,
-	"POST /labels":                   (*Repository).apiAddLabel,
-	"POST /issues/{number}/labels":   (*Repository).apiLabel,
-	"POST /issues/{number}/comments": (*Repository).apiAddComment,
-	"GET /commits/{commit}/status":   (*Repository).apiStatus,
+	"GET /pulls/{base}/{head...}":    apiBetween,
+	"GET /labels":                    apiLabels,
+	"POST /labels":                   apiAddLabel,
+	"POST /issues/{number}/labels":   apiLabel,
+	"POST /issues/{number}/comments": apiAddComment,
+	"GET /commits/{commit}/status":   apiStatus,
 }
 
 // encode returns a value as JSON. Only values that JSON has are passed to it.
@@ -101,7 +101,7 @@ func (r *Repository) answerOf(p *pull) map[string]any {
 }
 
 // apiPulls answers one page of a list, the newest first.
-func (r *Repository) apiPulls(w http.ResponseWriter, request *http.Request) {
+func apiPulls(r *Repository, w http.ResponseWriter, request *http.Request) {
 	q := request.URL.Query()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func writePage(w http.ResponseWriter, request *http.Request, all []any) {
 	writeAnswer(w, http.StatusOK, all[from:min(from+limit, len(all))])
 }
 
-func (r *Repository) apiOpen(w http.ResponseWriter, request *http.Request) {
+func apiOpen(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct {
 		Title, Body, Head, Base string
 		Labels                  []int64
@@ -150,7 +150,7 @@ func (r *Repository) apiOpen(w http.ResponseWriter, request *http.Request) {
 }
 
 // onPull calls do, under the lock, with the pull request of a request, or answers that there is none.
-func (r *Repository) onPull(w http.ResponseWriter, request *http.Request, do func(p *pull)) {
+func onPull(r *Repository, w http.ResponseWriter, request *http.Request, do func(p *pull)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pullOf(numberOf(request)); p != nil {
@@ -160,12 +160,12 @@ func (r *Repository) onPull(w http.ResponseWriter, request *http.Request, do fun
 	writeProblem(w, http.StatusNotFound, errNotFound)
 }
 
-func (r *Repository) apiPull(w http.ResponseWriter, request *http.Request) {
-	r.onPull(w, request, func(p *pull) { writeAnswer(w, http.StatusOK, r.answerOf(p)) })
+func apiPull(r *Repository, w http.ResponseWriter, request *http.Request) {
+	onPull(r, w, request, func(p *pull) { writeAnswer(w, http.StatusOK, r.answerOf(p)) })
 }
 
 // apiBetween answers the newest pull request between two branches.
-func (r *Repository) apiBetween(w http.ResponseWriter, request *http.Request) {
+func apiBetween(r *Repository, w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range slices.Backward(r.pulls) {
@@ -177,7 +177,7 @@ func (r *Repository) apiBetween(w http.ResponseWriter, request *http.Request) {
 	writeProblem(w, http.StatusNotFound, errNotFound)
 }
 
-func (r *Repository) apiEdit(w http.ResponseWriter, request *http.Request) {
+func apiEdit(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct {
 		Title, Body, State *string
 		Version            *int `json:"content_version"`
@@ -188,7 +188,7 @@ func (r *Repository) apiEdit(w http.ResponseWriter, request *http.Request) {
 	if in.State != nil && *in.State == "closed" {
 		_ = r.Reject(numberOf(request)) // one that is closed stays so
 	}
-	r.onPull(w, request, func(p *pull) {
+	onPull(r, w, request, func(p *pull) {
 		if in.Version != nil && *in.Version != p.version {
 			writeProblem(w, http.StatusConflict, errChanged)
 			return
@@ -205,7 +205,7 @@ func (r *Repository) apiEdit(w http.ResponseWriter, request *http.Request) {
 	})
 }
 
-func (r *Repository) apiMerge(w http.ResponseWriter, request *http.Request) {
+func apiMerge(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct {
 		Head string `json:"head_commit_id"`
 	}
@@ -225,7 +225,7 @@ func (r *Repository) apiMerge(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-func (r *Repository) apiLabels(w http.ResponseWriter, request *http.Request) {
+func apiLabels(r *Repository, w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := []any{}
@@ -235,7 +235,7 @@ func (r *Repository) apiLabels(w http.ResponseWriter, request *http.Request) {
 	writePage(w, request, all)
 }
 
-func (r *Repository) apiAddLabel(w http.ResponseWriter, request *http.Request) {
+func apiAddLabel(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct{ Name string }
 	if !readBody(w, request, &in) {
 		return
@@ -247,23 +247,23 @@ func (r *Repository) apiAddLabel(w http.ResponseWriter, request *http.Request) {
 	writeAnswer(w, http.StatusCreated, made)
 }
 
-func (r *Repository) apiLabel(w http.ResponseWriter, request *http.Request) {
+func apiLabel(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct{ Labels []int64 }
 	if !readBody(w, request, &in) {
 		return
 	}
-	r.onPull(w, request, func(p *pull) {
+	onPull(r, w, request, func(p *pull) {
 		p.labels = append(p.labels, in.Labels...)
 		writeAnswer(w, http.StatusOK, []any{})
 	})
 }
 
-func (r *Repository) apiAddComment(w http.ResponseWriter, request *http.Request) {
+func apiAddComment(r *Repository, w http.ResponseWriter, request *http.Request) {
 	var in struct{ Body string }
 	if !readBody(w, request, &in) {
 		return
 	}
-	r.onPull(w, request, func(p *pull) {
+	onPull(r, w, request, func(p *pull) {
 		made := comment{ID: int64(len(r.comments) + 1), Body: in.Body, Created: time.Now(), User: user{author}, number: p.number}
 		r.comments = append(r.comments, made)
 		writeAnswer(w, http.StatusCreated, made)
@@ -271,7 +271,7 @@ func (r *Repository) apiAddComment(w http.ResponseWriter, request *http.Request)
 }
 
 // apiStatus answers all statuses of a commit at once.
-func (r *Repository) apiStatus(w http.ResponseWriter, request *http.Request) {
+func apiStatus(r *Repository, w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.statuses[request.PathValue("commit")]

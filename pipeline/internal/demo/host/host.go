@@ -186,11 +186,11 @@ func (h *Host) routes() http.Handler {
 		"GET /{owner}/{repository}/info/refs":         (*Repository).serveGit,
 		"POST /{owner}/{repository}/git-upload-pack":  (*Repository).serveGit,
 		"POST /{owner}/{repository}/git-receive-pack": (*Repository).receive,
-		"GET /{owner}/{repository}":                   (*Repository).showHistory,
-		"GET /{owner}/{repository}/pulls":             (*Repository).showPulls,
-		"GET /{owner}/{repository}/pulls/{number}":    (*Repository).showPull,
-		"GET /{owner}/{repository}/commit/{commit}":   (*Repository).showCommit,
-		"POST /{owner}/{repository}/pulls/{number}":   (*Repository).decide,
+		"GET /{owner}/{repository}":                   showHistory,
+		"GET /{owner}/{repository}/pulls":             showPulls,
+		"GET /{owner}/{repository}/pulls/{number}":    showPull,
+		"GET /{owner}/{repository}/commit/{commit}":   showCommit,
+		"POST /{owner}/{repository}/pulls/{number}":   decide,
 	} {
 		mux.Handle(pattern, h.on(do))
 	}
@@ -210,9 +210,9 @@ func (r *Repository) serveGit(w http.ResponseWriter, request *http.Request) {
 func (r *Repository) receive(w http.ResponseWriter, request *http.Request) {
 	r.pushing.Lock()
 	defer r.pushing.Unlock()
-	before := r.branches()
+	before := branches(r.host.ctx, r.Repository)
 	r.host.git.ServeHTTP(w, request)
-	after := r.branches()
+	after := branches(r.host.ctx, r.Repository)
 	for name, commit := range after {
 		if before[name] != commit {
 			r.announcePush(name, before[name], commit)
@@ -226,9 +226,9 @@ func (r *Repository) receive(w http.ResponseWriter, request *http.Request) {
 }
 
 // branches returns the commits of all branches by their names.
-func (r *Repository) branches() map[string]string {
+func branches(ctx context.Context, r *testbed.Repository) map[string]string {
 	out := map[string]string{}
-	text, err := r.Git(r.host.ctx, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads")
+	text, err := r.Git(ctx, "for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads")
 	if err != nil {
 		return out
 	}

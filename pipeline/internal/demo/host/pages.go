@@ -146,15 +146,15 @@ func (r *Repository) views(onlyOpen bool) []pullView {
 	return out
 }
 
-func (r *Repository) showPulls(w http.ResponseWriter, _ *http.Request) {
+func showPulls(r *Repository, w http.ResponseWriter, _ *http.Request) {
 	r.host.show(w, "pulls.html", page{Title: "Pull requests of " + r.Name, Repository: r, Content: r.views(false)})
 }
 
-func (r *Repository) showPull(w http.ResponseWriter, request *http.Request) {
-	r.showPullWith(w, request, http.StatusOK, nil)
+func showPull(r *Repository, w http.ResponseWriter, request *http.Request) {
+	showPullWith(r, w, request, http.StatusOK, nil)
 }
 
-func (r *Repository) showPullWith(w http.ResponseWriter, request *http.Request, code int, problem error) {
+func showPullWith(r *Repository, w http.ResponseWriter, request *http.Request, code int, problem error) {
 	r.mu.Lock()
 	p := r.pullOf(numberOf(request))
 	if p == nil {
@@ -173,7 +173,7 @@ func (r *Repository) showPullWith(w http.ResponseWriter, request *http.Request, 
 		from = v.MergeCommit + "^1"
 	}
 	var err error
-	if v.Diff, err = r.diff(request.Context(), "diff", from+"..."+v.Commit); err != nil {
+	if v.Diff, err = readDiff(request.Context(), r.Repository, "diff", from+"..."+v.Commit); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -184,7 +184,7 @@ func (r *Repository) showPullWith(w http.ResponseWriter, request *http.Request, 
 }
 
 // decide merges or closes a pull request as the person at the page.
-func (r *Repository) decide(w http.ResponseWriter, request *http.Request) {
+func decide(r *Repository, w http.ResponseWriter, request *http.Request) {
 	number := numberOf(request)
 	var err error
 	switch request.FormValue("do") {
@@ -197,7 +197,7 @@ func (r *Repository) decide(w http.ResponseWriter, request *http.Request) {
 		err = errors.New("do must be merge or close")
 	}
 	if err != nil {
-		r.showPullWith(w, request, http.StatusConflict, err)
+		showPullWith(r, w, request, http.StatusConflict, err)
 		return
 	}
 	http.Redirect(w, request, r.PullURL(number), http.StatusSeeOther)
@@ -236,7 +236,7 @@ func (r *Repository) log(ctx context.Context, args ...string) ([]commitView, err
 
 var commitRule = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
 
-func (r *Repository) showCommit(w http.ResponseWriter, request *http.Request) {
+func showCommit(r *Repository, w http.ResponseWriter, request *http.Request) {
 	commit := request.PathValue("commit")
 	if !commitRule.MatchString(commit) {
 		http.NotFound(w, request)
@@ -248,7 +248,7 @@ func (r *Repository) showCommit(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	v := found[0]
-	if v.Diff, err = r.diff(request.Context(), "show", "--format=", "--diff-merges=first-parent", v.Commit); err != nil {
+	if v.Diff, err = readDiff(request.Context(), r.Repository, "show", "--format=", "--diff-merges=first-parent", v.Commit); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -256,13 +256,13 @@ func (r *Repository) showCommit(w http.ResponseWriter, request *http.Request) {
 }
 
 // showHistory lists the newest commits of every branch.
-func (r *Repository) showHistory(w http.ResponseWriter, request *http.Request) {
+func showHistory(r *Repository, w http.ResponseWriter, request *http.Request) {
 	type branch struct {
 		Name    string
 		Commits []commitView
 	}
 	var content []branch
-	for name := range r.branches() {
+	for name := range branches(request.Context(), r.Repository) {
 		most := "-20"
 		if strings.Contains(name, "/") { // the head of a pull request
 			most = "-1"

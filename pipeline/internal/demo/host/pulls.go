@@ -5,6 +5,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -137,7 +138,7 @@ func (r *Repository) Merge(number int64, head, who string) error {
 		return errBehind
 	}
 	message := fmt.Sprintf("Merge pull request #%d: %s", number, p.title)
-	made, err := r.commitAs(who, "commit-tree", "-p", base, "-p", commit, "-m", message, commit+"^{tree}")
+	made, err := commitAs(r.host.ctx, r.Bare, who, "commit-tree", "-p", base, "-p", commit, "-m", message, commit+"^{tree}")
 	if err == nil {
 		_, err = r.Git(r.host.ctx, "update-ref", "refs/heads/"+p.base, made, base)
 	}
@@ -151,11 +152,11 @@ func (r *Repository) Merge(number int64, head, who string) error {
 	return nil
 }
 
-// commitAs runs git in the repository as a user who commits, and returns its output.
-func (r *Repository) commitAs(who string, args ...string) (string, error) {
+// commitAs runs git in a repository as a user who commits, and returns its output.
+func commitAs(ctx context.Context, dir, who string, args ...string) (string, error) {
 	mail := strings.ToLower(who) + "@example.com"
-	command := exec.CommandContext(r.host.ctx, "git", args...)
-	command.Dir = r.Bare
+	command := exec.CommandContext(ctx, "git", args...)
+	command.Dir = dir
 	command.Env = append(testbed.Environment(), "GIT_AUTHOR_NAME="+who, "GIT_AUTHOR_EMAIL="+mail, "GIT_COMMITTER_NAME="+who, "GIT_COMMITTER_EMAIL="+mail)
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err

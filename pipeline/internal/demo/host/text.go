@@ -9,6 +9,8 @@ import (
 	"html/template"
 	"regexp"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
 // fileDiff is the difference of one file.
@@ -21,8 +23,8 @@ type fileDiff struct {
 
 type diffLine struct{ Kind, Text string }
 
-// diff returns the difference that a git command prints, such as show or diff, by files. Records of Prerig come last.
-func (r *Repository) diff(ctx context.Context, args ...string) ([]fileDiff, error) {
+// readDiff returns the difference that a git command prints, such as show or diff, by files. Records of Prerig come last.
+func readDiff(ctx context.Context, r *testbed.Repository, args ...string) ([]fileDiff, error) {
 	text, err := r.Git(ctx, append(args, "--")...)
 	if err != nil {
 		return nil, err
