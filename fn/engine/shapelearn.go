@@ -4,7 +4,9 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
@@ -19,11 +21,11 @@ type learnedShape struct {
 	results []resultMould
 }
 
-// learn injects into the workload again with made-up names, and returns what both results have in common. It returns nil where that does not
-// give both of them again, byte for byte. u has the result, and before is u without it.
-func (r *shapeRun) learn(u, before *documentUnit, s *shape.Scan, full func(*documentUnit)) (learned *learnedShape) {
+// learn injects into a workload with made-up names, and returns what the result and that of the first workload of the shape have in common. It
+// returns nil where that does not give both of them again, byte for byte.
+func (r *shapeRun) learn(first *firstSight, before *documentUnit, s *shape.Scan, full func(*documentUnit)) (learned *learnedShape) {
 	defer func() {
-		// The unit has its result, which a defect must not take away.
+		// A defect must not take the results of the workloads away.
 		if p := recover(); p != nil {
 			if r.always {
 				panic(p)
@@ -33,25 +35,29 @@ func (r *shapeRun) learn(u, before *documentUnit, s *shape.Scan, full func(*docu
 	}()
 	made := standIns(s, 0)
 	other, ok := r.renamed(before, s, made)
-	if !ok || isAnyIn(made, s.Values, u) {
+	if !ok || isAnyIn(made, s.Values, before.doc) {
 		return nil
 	}
 	full(other)
 	if learned = newLearnedShape(s, other, made); learned == nil {
 		return nil
 	}
-	for _, one := range []struct {
-		unit   *documentUnit
-		values []string
-	}{{u, s.Values}, {other, made}} {
-		again := *before
-		again.doc, again.meta = one.unit.doc, one.unit.meta
-		values := *s
-		values.Values, values.Origin = one.values, originOf(s, one.values)
-		learned.apply(&again, &values)
-		if unitDifference(&again, one.unit) != "" {
-			return nil
-		}
+	again := *before
+	again.doc, again.meta = other.doc, other.meta
+	values := *s
+	values.Values, values.Origin = made, originOf(s, made)
+	if learned.apply(&again, &values); unitDifference(&again, other) != "" {
+		return nil
+	}
+	own := r.scan(&first.before)
+	if own == nil {
+		return nil
+	}
+	defer r.scans.Put(own)
+	again = first.before
+	learned.apply(&again, own)
+	if !bytes.Equal(own.Key, s.Key) || !first.isResult(&again) {
+		return nil
 	}
 	return learned
 }
@@ -92,10 +98,10 @@ func standIns(s *shape.Scan, round int) []string {
 	return out
 }
 
-// isAnyIn reports whether a made-up value is in the workload or its result, so that it could not be found again.
-func isAnyIn(made, values []string, u *documentUnit) bool {
+// isAnyIn reports whether a made-up value is in the workload, so that it could not be found again.
+func isAnyIn(made, values []string, doc *manifest.Document) bool {
 	for i, v := range made {
-		if v != values[i] && (u.doc.Contains(v) || u.changed != nil && u.changed.Contains(v)) {
+		if v != values[i] && doc.Contains(v) {
 			return true
 		}
 	}
@@ -135,26 +141,31 @@ func newLearnedShape(s *shape.Scan, other *documentUnit, made []string) *learned
 
 // keepsLines reports whether each value that is no name is once in the result, in the same line as before, and no name is a key there.
 func keepsLines(s *shape.Scan, made []string, before, after string) bool {
+	seen := make([]bool, len(made))
 	for _, slot := range s.Slots {
 		v := made[slot.Value]
-		if slot.IsName() {
-			for rest := after; ; {
-				_, tail, found := strings.Cut(rest, v)
-				if !found {
-					break
-				}
-				if tail = strings.TrimLeft(tail, `"'\`); strings.HasPrefix(tail, ":") {
-					return false
-				}
-				rest = tail
-			}
-			continue
-		}
-		if strings.Count(after, v) != 1 || lineWith(before, v) != lineWith(after, v) {
+		if slot.IsName() && !seen[slot.Value] && isKeyIn(after, v) {
 			return false
 		}
+		if !slot.IsName() && (strings.Count(after, v) != 1 || lineWith(before, v) != lineWith(after, v)) {
+			return false
+		}
+		seen[slot.Value] = true
 	}
 	return true
+}
+
+// isKeyIn reports whether a name is somewhere in a text before a colon.
+func isKeyIn(text, name string) bool {
+	for {
+		_, tail, found := strings.Cut(text, name)
+		if !found {
+			return false
+		}
+		if text = strings.TrimLeft(tail, `"'\`); strings.HasPrefix(text, ":") {
+			return true
+		}
+	}
 }
 
 // lineWith returns the line that a value is in, without the blanks and the dash before it.
@@ -185,21 +196,30 @@ func (c *cutter) add(number int, value string) {
 
 // cut returns the text with gaps where the values are.
 func (c *cutter) cut(text string) *manifest.Mould {
+	type place struct{ at, value int }
+	var found []place
+	for i, v := range c.values {
+		for from := 0; ; {
+			at := strings.Index(text[from:], v)
+			if at < 0 {
+				break
+			}
+			found = append(found, place{from + at, i})
+			from += at + 1
+		}
+	}
+	slices.SortStableFunc(found, func(a, b place) int { return a.at - b.at })
 	var pieces []string
 	var gaps []int
-	for {
-		first, which := -1, 0
-		for i, v := range c.values {
-			if at := strings.Index(text, v); at >= 0 && (first < 0 || at < first) {
-				first, which = at, i
-			}
+	end := 0
+	for _, p := range found {
+		if p.at < end {
+			continue // it overlaps the one before
 		}
-		if first < 0 {
-			return manifest.NewMould(append(pieces, strings.Clone(text)), gaps)
-		}
-		pieces, gaps = append(pieces, strings.Clone(text[:first])), append(gaps, c.numbers[which])
-		text = text[first+len(c.values[which]):]
+		pieces, gaps = append(pieces, strings.Clone(text[end:p.at])), append(gaps, c.numbers[p.value])
+		end = p.at + len(c.values[p.value])
 	}
+	return manifest.NewMould(append(pieces, strings.Clone(text[end:])), gaps)
 }
 
 // has reports whether a value is in a text.

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"hash/crc64"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/shape"
 )
@@ -20,11 +20,12 @@ import (
 // Workloads whose text differs only in names are injected once: from the results for one workload, and for the same with made-up names, the
 // result for the others is put together. fn/shape decides what they have in common, and the templates which names may be left out of it.
 
-// Bounds of what a table of shapes keeps.
+// Bounds of what a table of shapes keeps, and of the workloads that a run keeps to learn from.
 const (
 	maxShapes = 2048
 	maxSeen   = 1 << 16
 	maxKeys   = 16 << 20 // bytes of all keys
+	maxFirsts = 1 << 12
 )
 
 // checkedShare is how many workloads are injected for each one that is also injected by itself, and compared.
@@ -57,9 +58,8 @@ func (t *shapeTable) find(key []byte) (found *learnedShape, ok bool) {
 
 var keyTable = crc64.MakeTable(crc64.ECMA)
 
-// second reports whether the key was seen before, and notes it.
-func (t *shapeTable) second(key []byte) bool {
-	hash := crc64.Checksum(key, keyTable)
+// second reports whether the hash of a key was seen before, and notes it.
+func (t *shapeTable) second(hash uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.seen[hash]; ok {
@@ -90,6 +90,9 @@ type shapeRun struct {
 	table   *shapeTable
 	scans   sync.Pool
 	facts   func() *shapeFacts
+	// firsts are the first workloads of shapes in this run, by the hashes of their keys. Those whose shape is being learned are nil.
+	firsts  map[uint64]*firstSight
+	guarded sync.Mutex // firsts
 	// always has every workload take both ways.
 	always bool
 }
@@ -106,7 +109,7 @@ func (in *Injector) newShapeRun(plans []*compiledPolicy, s *cluster) *shapeRun {
 			return nil
 		}
 	}
-	r := &shapeRun{in: in, plans: plans, cluster: s, table: in.shapes, always: in.checksShapes}
+	r := &shapeRun{in: in, plans: plans, cluster: s, table: in.shapes, firsts: map[uint64]*firstSight{}, always: in.checksShapes}
 	if !plain {
 		r.table = newShapeTable()
 	}
@@ -196,15 +199,62 @@ func (r *shapeRun) process(u *documentUnit, full func(*documentUnit)) {
 	case learned != nil:
 		full(u)
 		r.compare(u, &before, s, learned)
-	default:
+	case ok:
 		full(u)
-		if r.always && !ok || !ok && r.table.second(s.Key) {
-			learned := r.learn(u, &before, s, full)
-			r.table.put(s.Key, learned)
-			if r.always && learned != nil {
-				r.tryOthers(&before, s, learned, full)
-			}
+	case r.always:
+		full(u)
+		learned = r.learn(newFirstSight(u, &before), &before, s, full)
+		r.table.put(s.Key, learned)
+		if learned != nil {
+			r.tryOthers(&before, s, learned, full)
 		}
+	default:
+		r.processNew(u, s, full)
+	}
+}
+
+// processNew injects into a unit whose shape is not known. The first of a shape is injected by itself. The second is injected with made-up names
+// only: what that gives is the shape, if it also gives the result of the first.
+func (r *shapeRun) processNew(u *documentUnit, s *shape.Scan, full func(*documentUnit)) {
+	before := *u
+	hash := crc64.Checksum(s.Key, keyTable)
+	first := r.takeFirst(hash)
+	if first == nil {
+		full(u)
+		first = newFirstSight(u, &before)
+		if !r.table.second(hash) {
+			r.keepFirst(hash, first)
+			return
+		}
+		// It was seen in an earlier run, whose results are gone.
+	}
+	learned := r.learn(first, &before, s, full)
+	r.table.put(s.Key, learned)
+	switch {
+	case first.after.doc == u.doc:
+	case learned == nil:
+		full(u)
+	default:
+		learned.apply(u, s)
+	}
+}
+
+// takeFirst returns the first workload of a shape to the one that learns it; nil where there is none, or another worker has it.
+func (r *shapeRun) takeFirst(hash uint64) *firstSight {
+	r.guarded.Lock()
+	defer r.guarded.Unlock()
+	first := r.firsts[hash]
+	if first != nil {
+		r.firsts[hash] = nil
+	}
+	return first
+}
+
+func (r *shapeRun) keepFirst(hash uint64, first *firstSight) {
+	r.guarded.Lock()
+	defer r.guarded.Unlock()
+	if _, ok := r.firsts[hash]; !ok && len(r.firsts) < maxFirsts {
+		r.firsts[hash] = first
 	}
 }
 
@@ -236,23 +286,49 @@ func (r *shapeRun) compare(u, before *documentUnit, s *shape.Scan, learned *lear
 		"please report it with the workload and the policy: "+difference[:min(len(difference), 4*maxQuoted)])
 }
 
+// firstSight is the first workload of a shape, without the text of its result.
+type firstSight struct {
+	before, after documentUnit
+	digest        [sha256.Size]byte // of the text
+	changed       bool
+}
+
+func newFirstSight(u, before *documentUnit) *firstSight {
+	f := &firstSight{before: *before, after: *u, digest: sha256.Sum256([]byte(changedText(u))), changed: u.changed != nil}
+	f.after.changed = nil
+	return f
+}
+
+// isResult reports whether a unit has the result of the first one.
+func (f *firstSight) isResult(byShape *documentUnit) bool {
+	return (byShape.changed != nil) == f.changed && sha256.Sum256([]byte(changedText(byShape))) == f.digest && reportDifference(byShape, &f.after) == ""
+}
+
+// changedText returns the text that a unit becomes; "" where it does not change.
+func changedText(u *documentUnit) string {
+	if u.changed == nil {
+		return ""
+	}
+	return u.changed.Text()
+}
+
 // unitDifference describes what differs between the results of two ways; "" if nothing does.
 func unitDifference(byShape, full *documentUnit) string {
-	text := func(d *manifest.Document) string {
-		if d == nil {
-			return ""
-		}
-		return d.Text()
+	a, b := changedText(byShape), changedText(full)
+	if a == b && (byShape.changed == nil) == (full.changed == nil) {
+		return reportDifference(byShape, full)
 	}
-	a, b := text(byShape.changed), text(full.changed)
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	line := strings.Count(a[:i], "\n")
+	return fmt.Sprintf("line %d is %q and not %q", line+1, lineOf(a, line), lineOf(b, line))
+}
+
+// reportDifference describes what differs in anything but the texts; "" if nothing does.
+func reportDifference(byShape, full *documentUnit) string {
 	switch {
-	case a != b || (byShape.changed == nil) != (full.changed == nil):
-		i := 0
-		for i < min(len(a), len(b)) && a[i] == b[i] {
-			i++
-		}
-		line := strings.Count(a[:i], "\n")
-		return fmt.Sprintf("line %d is %q and not %q", line+1, lineOf(a, line), lineOf(b, line))
 	case byShape.path != full.path || byShape.index != full.index || byShape.meta != full.meta:
 		return fmt.Sprintf("the place is %s:%d %v and not %s:%d %v", byShape.path, byShape.index, byShape.meta, full.path, full.index, full.meta)
 	}

@@ -58,7 +58,7 @@ func (f *fuzzedShapes) compare(t *testing.T, one, other string) bool {
 	}
 	before := *u
 	f.full(u)
-	learned := f.run.learn(u, &before, s, f.full)
+	learned := f.run.learn(newFirstSight(u, &before), &before, s, f.full)
 	if learned == nil {
 		return false
 	}
