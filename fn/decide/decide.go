@@ -220,7 +220,7 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 		out.Reason = what + "; the policy injects such workloads, and " + own
 	default:
 		out.Inject, out.Code = true, CodeNamespaceNotAsked
-		out.Reason = "the policy does not ask about namespaces, and " + own
+		out.Reason = "the policy sets no namespaces, so all are injected, and " + own
 		if verdict.fact == nil {
 			out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true, Source: sourceWorkload}
 		}

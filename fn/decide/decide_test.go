@@ -135,7 +135,7 @@ func TestReasons(t *testing.T) {
 		{"own webhooks, of another revision", own, pod("team=c", ""), false, CodeOtherRevision,
 			"the webhook rule theirs pods matches the pod for revision canary, and the policy injects revision default"},
 		{"nothing known", stock, nowhere, true, CodeNamespaceNotAsked,
-			"the policy does not ask about namespaces, and the pod does not opt out"},
+			"the policy sets no namespaces, so all are injected, and the pod does not opt out"},
 		{"unknown, fail", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceFail}, nowhere, false, CodeNamespaceUnknownFail,
 			"the workload names no namespace; give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"},
 		{"unknown, skip", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceSkip}, nowhere, false, CodeNamespaceUnknownSkip,

@@ -140,7 +140,7 @@ type Answer string
 const (
 	Yes       Answer = "yes"
 	No        Answer = "no"
-	Undecided Answer = "undecided"
+	Undecided Answer = "continue"
 	Unknown   Answer = "unknown"
 )
 

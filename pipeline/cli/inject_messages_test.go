@@ -86,7 +86,7 @@ func TestManyWorkloadsWithOneReason(t *testing.T) {
 	many.WriteString("---\napiVersion: v1\nkind: Pod\nmetadata: {name: other, namespace: shop, labels: {sidecar.istio.io/inject: \"false\"}}\nspec: {containers: [{name: a, image: b}]}\n")
 	writeFiles(t, map[string]string{"many.yaml": many.String()})
 	_, stderr := ok(t, "", "inject", "-p", "tiny.yaml", "many.yaml")
-	for _, want := range []string{"info: 50 workloads: injected: the policy does not ask about namespaces, and the pod does not opt out (-v lists them)\n", "Pod shop/other: skipped: ", "50 injected, 1 skipped\n"} {
+	for _, want := range []string{"info: 50 workloads: injected: the policy sets no namespaces, so all are injected, and the pod does not opt out (-v lists them)\n", "Pod shop/other: skipped: ", "50 injected, 1 skipped\n"} {
 		if strings.Count(stderr, want) != 1 {
 			t.Errorf("it does not say %q:\n%s", want, stderr)
 		}

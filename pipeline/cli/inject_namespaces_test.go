@@ -42,15 +42,15 @@ func TestANamespaceAmongTheFilesDoesNotTurnADecision(t *testing.T) {
 		injected       bool
 		says           string
 	}{
-		"no label":                            {"", "", true, "the policy does not ask about namespaces"},
-		"labels of others":                    {"", "pod-security.kubernetes.io/enforce: baseline", true, "the policy does not ask about namespaces"},
+		"no label":                            {"", "", true, "the policy sets no namespaces, so all are injected"},
+		"labels of others":                    {"", "pod-security.kubernetes.io/enforce: baseline", true, "the policy sets no namespaces, so all are injected"},
 		"injected if unknown, no label":       {"\n  unknownNamespace: Inject\n", "", true, "namespace shop has no label about injection (ns.yaml:1)"},
 		"the policy lists it, no label":       {listed, "", true, "namespace label istio-injection=enabled"},
 		"enabled":                             {"", "istio-injection: enabled", true, "namespace label istio-injection=enabled"},
 		"disabled":                            {"", "istio-injection: disabled", false, "namespace shop is labelled istio-injection=disabled"},
 		"another revision":                    {"", "istio.io/rev: canary", false, "namespace shop is labelled istio.io/rev=canary"},
 		"ambient":                             {"", "istio.io/dataplane-mode: ambient", false, "namespace shop is labelled istio.io/dataplane-mode=ambient"},
-		"out of ambient":                      {"", "istio.io/dataplane-mode: none", true, "the policy does not ask about namespaces"},
+		"out of ambient":                      {"", "istio.io/dataplane-mode: none", true, "the policy sets no namespaces, so all are injected"},
 		"the policy lists it, disabled":       {listed, "istio-injection: disabled", false, "namespace shop is labelled istio-injection=disabled"},
 		"injected if unknown, disabled":       {"\n  unknownNamespace: Inject\n", "istio-injection: disabled", false, "namespace shop is labelled istio-injection=disabled"},
 		"skipped if unknown, without a label": {"\n  unknownNamespace: Skip\n", "", false, "namespace shop lacks the label istio-injection=enabled"},

@@ -81,7 +81,7 @@ func hostileChange(s string) Change {
 
 // ownHeadings are all headings that a body may have.
 var ownHeadings = []string{"Not compared", "Would be refused", "Deleted", "New findings", "What the source changed", "What the injection changed", "Encrypted", "Requests and limits",
-	"Images", "Where it is from", "To make it again"}
+	"Images", "Provenance", "To make it again"}
 
 // checkInert parses a body as GitHub does, and reports what of it is neither our own words nor code.
 func checkInert(t *testing.T, body string, links ...string) {
@@ -197,7 +197,7 @@ func TestOwnBodiesPassTheChecks(t *testing.T) {
 	for _, c := range []Change{upgrade(t, 3), hostileChange("plain")} {
 		got, _ := body(t, c, LimitGitHub)
 		checkInert(t, got)
-		if !strings.Contains(got, "#### Where it is from") {
+		if !strings.Contains(got, "#### Provenance") {
 			t.Error(got)
 		}
 	}

@@ -115,7 +115,7 @@ func shownRevision(revision string) string {
 
 // changeOriginSection describes the origin of the change.
 func (r *review) changeOriginSection() section {
-	s := section{title: "Where it is from", what: "source"}
+	s := section{title: "Provenance", what: "source"}
 	for _, line := range r.commonLinesFirst(func(p *Pipeline) []string {
 		var out []string
 		for _, one := range p.Sources {

@@ -166,7 +166,8 @@ func (o *operatorBuilder) addNotes() {
 		slices.Sort(o.leftOut)
 		o.addNote("skipped, because injected pods do not depend on it: %s", strings.Join(slices.Compact(o.leftOut), ", "))
 	}
-	if o.base.KubernetesVersion != "" && o.spec.Istio.KubernetesVersion == "" {
+	disabled := o.spec.Istio.NativeSidecars == v1alpha1.NativeSidecarsDisabled || o.spec.Istio.IstiodEnv["ENABLE_NATIVE_SIDECARS"] == "false"
+	if o.base.KubernetesVersion != "" && o.spec.Istio.KubernetesVersion == "" && !disabled {
 		o.addNote("the input has no Node: kubelets of Kubernetes %s or newer are assumed, which makes the proxy a native sidecar; "+
 			"set spec.istio.kubernetesVersion for older ones", o.base.KubernetesVersion)
 	}

@@ -17,8 +17,8 @@ var version = "dev"
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Printf("prerig-render %s: prerig starts it to render, and there is nothing else that it does.\n"+
-			"It belongs beside the prerig that it was built with; see prerig render --help.\n", version)
+		fmt.Printf("prerig-render %s: prerig starts this program to render; do not run it directly.\n"+
+			"Keep it beside the prerig that it was built with; see prerig render --help.\n", version)
 		return
 	}
 	os.Exit(engine.Main(os.Stdin, os.Stdout))
