@@ -196,6 +196,9 @@ const (
 // IsWanting reports whether the build needs what it did not have, and has to be repeated with it.
 func (r *Response) IsWanting() bool { return len(r.Wanted)+len(r.WantedBases) > 0 }
 
+// AddWarning adds a message of the build.
+func (r *Response) AddWarning(message string) { r.Warnings = append(r.Warnings, message) }
+
 // Digest of the objects: their identities and bytes, in order.
 func (r *Response) Digest() string {
 	h := sha256.New()

@@ -25,13 +25,13 @@ func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
 // kustomize keeps the schema that a kustomization names (openapi.SetSchema) and does not forget all of it, and Helm
 // does not repeat a warning.
 func (w *renderWorker) isReusable() bool {
-	return !w.schema && !schemaIsSet() && !helmWarned.Load()
+	return !w.kustomize.setsSchema() && !schemaIsSet() && !helmWarned.Load()
 }
 
 // checkUnused rejects a build that sets a schema in a process that has rendered before: kustomize would merge the
 // schema's definitions with those it already knows, whereas a new process would know only these.
 func (w *renderWorker) checkUnused() error {
-	if w.used && w.schema {
+	if w.used && w.kustomize.setsSchema() {
 		return errors.New("a schema is set only in a process that has rendered nothing else")
 	}
 	return nil

@@ -19,7 +19,7 @@ func (w *renderWorker) readGivenBuild() ([]fn.Item, error) {
 			return nil, err
 		}
 		items = append(items, fn.Item{Doc: doc, Path: one.Path, Index: one.Index})
-		w.rememberUnit(one.Index, one.Unit)
+		w.places.rememberUnit(one.Index, one.Unit)
 	}
 	return items, nil
 }
@@ -37,7 +37,7 @@ func (w *renderWorker) sendBuilt(items []fn.Item) error {
 		if size += int64(len(stored.Text)); !ok || size > w.request.Limits.Output {
 			return nil
 		}
-		b.Items = append(b.Items, render.BuiltItem{Path: item.Path, Index: item.Index, Unit: w.unitOf(item), Document: stored})
+		b.Items = append(b.Items, render.BuiltItem{Path: item.Path, Index: item.Index, Unit: w.places.unitOf(item), Document: stored})
 	}
 	return w.out.SendBuilt(b)
 }

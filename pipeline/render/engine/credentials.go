@@ -8,46 +8,47 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/secret/credential"
 )
 
-// findCredentials warns of credentials in the build output, before injection moves lines, and records whether it
-// contains any, or Secrets.
-func (w *renderWorker) findCredentials(items []fn.Item) error {
+// findCredentials returns the credentials in the build output, and whether it contains any, or Secrets. It is called before
+// injection moves lines.
+func findCredentials(items []fn.Item) (found result.Results, secret bool, err error) {
 	for _, item := range items {
-		if err := w.findCredentialsIn(item.Doc); err != nil {
-			return err
+		more, isSecret, err := findCredentialsIn(item.Doc)
+		if err != nil {
+			return nil, false, err
 		}
+		found = append(found, more...)
+		secret = secret || isSecret
 	}
-	return nil
+	return found, secret, nil
 }
 
-func (w *renderWorker) findCredentialsIn(doc *manifest.Document) error {
+func findCredentialsIn(doc *manifest.Document) (found result.Results, secret bool, err error) {
 	if doc.Empty() {
-		return nil
+		return nil, false, nil
 	}
 	elements, isList, err := doc.Items()
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", doc, err)
-	}
-	for _, element := range elements {
-		if err := w.findCredentialsIn(element); err != nil {
-			return err
-		}
+		return nil, false, fmt.Errorf("reading %s: %w", doc, err)
 	}
 	if isList {
-		return nil
+		var items []fn.Item
+		for _, element := range elements {
+			items = append(items, fn.Item{Doc: element})
+		}
+		return findCredentials(items)
 	}
-	found := credential.Find(doc)
-	w.response.Results = append(w.response.Results, found...)
+	found = credential.Find(doc)
 	meta, ok := doc.Peek()
 	if !ok {
 		object, err := doc.Object()
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", doc, err)
+			return nil, false, fmt.Errorf("reading %s: %w", doc, err)
 		}
 		meta = metaOf(object)
 	}
-	w.secret = w.secret || len(found) > 0 || meta.Kind == "Secret"
-	return nil
+	return found, len(found) > 0 || meta.Kind == "Secret", nil
 }

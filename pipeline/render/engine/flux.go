@@ -365,13 +365,13 @@ func (r *fluxRun) dependsOn(unit, wanted *fluxUnit, seen map[string]bool) bool {
 func (r *fluxRun) collectItems() ([]fn.Item, error) {
 	var items []fn.Item
 	next := 1
-	r.w.rememberUnit(0, r.units[0].key) // of documents that an injection adds
+	r.w.places.rememberUnit(0, r.units[0].key) // of documents that an injection adds
 	for _, unit := range r.units {
 		if unit.failed {
 			r.w.response.Failed = append(r.w.response.Failed, unit.key)
 			continue
 		}
-		items = append(items, r.w.numberUnit(&next, unit.key, unit.items)...)
+		items = append(items, r.w.places.numberUnit(&next, unit.key, unit.items)...)
 	}
 	discovers := r.w.request.Discover || r.w.response.IsWanting()
 	if len(r.w.response.Failed) == len(r.units) && !discovers {
@@ -379,27 +379,3 @@ func (r *fluxRun) collectItems() ([]fn.Item, error) {
 	}
 	return items, nil
 }
-
-// numberUnit returns the documents of a unit with numbers of their own, from next on.
-func (w *renderWorker) numberUnit(next *int, unit string, own []fn.Item) (items []fn.Item) {
-	for _, item := range own {
-		w.rememberUnit(*next, unit)
-		items = append(items, fn.Item{Doc: item.Doc, Index: *next})
-		*next++
-	}
-	return items
-}
-
-// rememberUnit notes the unit of a document.
-func (w *renderWorker) rememberUnit(index int, unit string) {
-	if unit == "" {
-		return
-	}
-	if w.units == nil {
-		w.units = map[int]string{}
-	}
-	w.units[index] = unit
-}
-
-// unitOf returns the unit of a document, "" where there are none.
-func (w *renderWorker) unitOf(item fn.Item) string { return w.units[item.Index] }

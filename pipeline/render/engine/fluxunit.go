@@ -32,7 +32,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 			err = fmt.Errorf("the library gave up: %v", p)
 		}
 	}()
-	w := r.w
+	kustomize := r.w.kustomize
 	source := r.artifactOf(unit)
 	info, err := source.Lookup(unit.dir)
 	if err == nil && !info.Dir {
@@ -41,18 +41,18 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	if err != nil {
 		return unit.fieldError("spec.path", err)
 	}
-	if wanting, err := w.needsBases(ctx, source, info.Path); err != nil || wanting {
+	if wanting, err := kustomize.needsBases(ctx, source, info.Path); err != nil || wanting {
 		return unit.fieldError("spec.path", err)
 	}
 	replaced, err := r.generate(unit, source, info.Path)
 	if err != nil {
 		return err
 	}
-	if wanting, err := w.needsBases(ctx, replaced, info.Path); err != nil || wanting {
+	if wanting, err := kustomize.needsBases(ctx, replaced, info.Path); err != nil || wanting {
 		return unit.fieldError("spec.path", err)
 	}
-	files := w.newCheckedTree(replaced)
-	built, err := w.runKustomize(ctx, files, info.Path, types.LoadRestrictionsNone)
+	files := kustomize.newCheckedTree(replaced)
+	built, err := kustomize.run(ctx, files, info.Path, types.LoadRestrictionsNone)
 	if files.schema || schemaIsSet() {
 		openapi.ResetOpenAPI() // it is for this unit alone
 		openapi.Schema()
@@ -71,7 +71,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 			return err
 		}
 	}
-	unit.items, err = w.resourceItems(files, objects)
+	unit.items, err = kustomize.resourceItems(files, objects)
 	return err
 }
 
@@ -118,7 +118,7 @@ func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree
 	created := !files.Exists(name)
 	if !created {
 		// Lines in errors are those of the file.
-		if _, err := r.w.newCheckedTree(source).checkKustomization(render.CleanPath(name), content); err != nil {
+		if _, err := r.w.kustomize.newCheckedTree(source).checkKustomization(render.CleanPath(name), content); err != nil {
 			return nil, unit.fieldError("spec.path", err)
 		}
 	}

@@ -14,21 +14,30 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver"
 	"github.com/prerig/prerig/pipeline/render/gate"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
+
+// isGated reports whether the request names schemas or an admission.
+func (w *renderWorker) isGated() bool { return w.request.Schemas != nil || w.request.Admission != nil }
 
 // checkGate holds the objects of the result against the schemas and the admission that the pipeline names. What is found are results;
 // whether they stop anything is not decided here.
 func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
-	if w.request.Schemas == nil && w.request.Admission == nil {
+	if !w.isGated() {
 		return nil
 	}
 	options, err := w.gateOptions()
 	if err != nil {
 		return err
 	}
-	objects, err := w.gateObjects(items)
+	var locate func(map[string]any, []any) *result.File // a field of an object without a place
+	if w.response.Type == v1alpha1.BuildKustomize {
+		locate = w.written.locateWrittenField
+	}
+	objects, err := w.places.gateObjects(items, locate)
 	if err != nil {
 		return err
 	}
@@ -40,10 +49,10 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	return nil
 }
 
-// istioVersions returns the versions of Istio that the policies of the pipeline injected.
-func (w *renderWorker) istioVersions() []string {
+// istioVersions returns the versions of Istio that decisions of policies injected.
+func istioVersions(decisions []render.Decision) []string {
 	var out []string
-	for _, d := range w.response.Decisions {
+	for _, d := range decisions {
 		if d.Version != "" && !slices.Contains(out, d.Version) {
 			out = append(out, d.Version)
 		}
@@ -55,7 +64,7 @@ func (w *renderWorker) istioVersions() []string {
 // define the kinds that policies are about.
 func (w *renderWorker) gateOptions() (gate.Options, error) {
 	schemas, admission := w.request.Schemas, w.request.Admission
-	options := gate.Options{Published: true, IstioVersions: w.istioVersions(), SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
+	options := gate.Options{Published: true, IstioVersions: istioVersions(w.response.Decisions), SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
 	rules := map[string]string{}
 	read := func(field, key string, names []string, severities map[string]string) error {
 		if _, err := gate.NewSeverities(severities); err != nil {
@@ -63,7 +72,7 @@ func (w *renderWorker) gateOptions() (gate.Options, error) {
 		}
 		maps.Copy(rules, severities)
 		for _, name := range names {
-			objects, err := w.readDefinitions(name)
+			objects, err := readDefinitions(w.files, name, w.response.AddWarning)
 			if err != nil {
 				return fmt.Errorf("reading %s.%s: %w", field, key, err)
 			}
@@ -93,18 +102,17 @@ func (w *renderWorker) gateOptions() (gate.Options, error) {
 }
 
 // readDefinitions reads the objects of a file, or of the files of a directory.
-func (w *renderWorker) readDefinitions(name string) ([]gate.Object, error) {
-	info, err := w.files.Lookup(name)
+func readDefinitions(files tree.Reader, name string, warn func(string)) ([]gate.Object, error) {
+	info, err := files.Lookup(name)
 	if err != nil {
 		return nil, err
 	}
-	read := w.collectFiles
-	if !info.Dir {
-		read = func(name string) ([]fn.Item, error) {
-			return w.readFile(name, func(*manifest.Document) (bool, error) { return true, nil })
-		}
+	var items []fn.Item
+	if info.Dir {
+		items, err = collectFiles(files, name, warn)
+	} else {
+		items, err = readFile(files, name, func(*manifest.Document) (bool, error) { return true, nil })
 	}
-	items, err := read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,60 +123,6 @@ func (w *renderWorker) readDefinitions(name string) ([]gate.Object, error) {
 			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
 		}
 		out = append(out, objects...)
-	}
-	return out, nil
-}
-
-// builtDocs are the documents of a build as they are before policies are applied, by the file and position that they are from.
-type builtDocs map[builtPlace]*manifest.Document
-
-type builtPlace struct {
-	path  string
-	index int
-}
-
-// rememberBuilt keeps the lines of the documents of a build, and what users wrote of them if the gate is going to name
-// places.
-func (w *renderWorker) rememberBuilt(items []fn.Item) {
-	w.lines = map[builtPlace]int{}
-	for _, item := range items {
-		if item.Path != "" {
-			w.lines[builtPlace{item.Path, item.Index}] = item.Doc.Line()
-		}
-	}
-	if w.request.Schemas == nil && w.request.Admission == nil {
-		return
-	}
-	w.built = builtDocs{}
-	for _, item := range items {
-		if item.Path != "" {
-			w.built[builtPlace{item.Path, item.Index}] = item.Doc
-		}
-	}
-}
-
-// gateObjects reads the objects of documents, with the places in the source they come from: an injection may have
-// changed the lines of a file, and kustomize does not report which file it was. Other objects have no place.
-func (w *renderWorker) gateObjects(items []fn.Item) ([]gate.Object, error) {
-	var out []gate.Object
-	for _, item := range items {
-		source, known := w.built[builtPlace{item.Path, item.Index}]
-		if !known {
-			source = item.Doc
-		}
-		objects, err := gate.ReadDocument(item.Doc, source, item.Path)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
-		}
-		for _, o := range objects {
-			if !known {
-				o.File, o.Line = nil, nil
-				if w.response.Type == v1alpha1.BuildKustomize {
-					o.Locate = func(path []any) *result.File { return w.written.locateWrittenField(o.Value, path) }
-				}
-			}
-			out = append(out, o)
-		}
 	}
 	return out, nil
 }

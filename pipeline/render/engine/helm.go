@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -47,7 +48,7 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 	if w.request.Helm == nil {
 		return nil, fmt.Errorf("the request names no release")
 	}
-	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts(), Warn: w.addWarning})
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: lockedCharts(w.request.Charts), Warn: w.response.AddWarning})
 	if err != nil {
 		return nil, err
 	}
@@ -64,15 +65,10 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 	return items, nil
 }
 
-// addWarning adds a message of the build.
-func (w *renderWorker) addWarning(message string) {
-	w.response.Warnings = append(w.response.Warnings, message)
-}
-
 // lockedCharts returns the charts that were fetched, as the renderer of charts knows them.
-func (w *renderWorker) lockedCharts() []helmchart.Archive {
+func lockedCharts(charts []render.Chart) []helmchart.Archive {
 	var out []helmchart.Archive
-	for _, chart := range w.request.Charts {
+	for _, chart := range charts {
 		out = append(out, helmchart.Archive{Repository: chart.Repository, Name: chart.Name, Range: chart.Range, Version: chart.Version, Path: chart.Path})
 	}
 	return out

@@ -58,7 +58,7 @@ func installHelmGenerator(create func() resmap.GeneratorPlugin) error {
 // (api/internal/builtins/HelmChartInflationGenerator.go).
 type helmGenerator struct {
 	ctx     context.Context
-	worker  *renderWorker
+	build   *kustomizeBuild
 	places  map[string]string // of entries, by directory and name
 	helpers *resmap.PluginHelpers
 	types.HelmGlobals
@@ -99,7 +99,7 @@ func (g *helmGenerator) Config(helpers *resmap.PluginHelpers, config []byte) err
 // Generate implements resmap.Generator.
 func (g *helmGenerator) Generate() (resmap.ResMap, error) {
 	text, err := g.renderHelmTemplate()
-	if err != nil && g.worker.request.Discover {
+	if err != nil && g.build.request.Discover {
 		return g.helpers.ResmapFactory().NewResMapFromBytes(nil)
 	}
 	if err != nil {
@@ -124,8 +124,8 @@ func (g *helmGenerator) renderHelmTemplate() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := boundedAliases{g.worker.files}
-	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, FieldName: g.nameField, Warn: g.worker.addWarning}
+	files := boundedAliases{g.build.files}
+	options := helmchart.Options{Archives: lockedCharts(g.build.request.Charts), KeepTests: !g.SkipTests, FieldName: g.nameField, Warn: g.build.response.AddWarning}
 	if release.Values, err = g.mergeValuesFiles(files, release, options); err != nil {
 		return nil, err
 	}
@@ -157,8 +157,8 @@ func (g *helmGenerator) nameField(field string) string {
 
 // releaseFromFlags returns the release that the flags of helm template would make.
 func (g *helmGenerator) releaseFromFlags() (*v1alpha1.Helm, error) {
-	defaults := g.worker.request.HelmCharts
-	if releases := g.worker.request.Releases; defaults == nil && releases != nil { // as a kustomization of an Application has them
+	defaults := g.build.request.HelmCharts
+	if releases := g.build.request.Releases; defaults == nil && releases != nil { // as a kustomization of an Application has them
 		defaults = &v1alpha1.HelmCharts{
 			KubeVersion: releases.KubeVersion, APIVersions: releases.APIVersions,
 			Lookup: releases.Lookup, Captured: releases.Captured, Impure: releases.Impure,
@@ -190,7 +190,7 @@ func (g *helmGenerator) releaseFromFlags() (*v1alpha1.Helm, error) {
 		return nil, err
 	}
 	h.Chart = path.Join(render.CleanPath(g.helpers.Loader().Root()), g.ChartHome, reference.ChartDirectory(g.Name, g.Version, g.Repo))
-	if info, err := g.worker.files.Lookup(h.Chart); err == nil && info.Dir {
+	if info, err := g.build.files.Lookup(h.Chart); err == nil && info.Dir {
 		return h, nil
 	}
 	if g.Repo == "" {

@@ -16,16 +16,22 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// runInjector runs an injector and keeps its results. It returns an error if any of the results is one.
-func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
+// injection runs injectors, and records their decisions and results in the response.
+type injection struct {
+	compiled *policyCache
+	response *render.Response
+}
+
+// run runs an injector and keeps its results. It returns an error if any of the results is one.
+func (n *injection) run(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
 	start := time.Now()
-	defer func() { w.response.Inject += time.Since(start) }()
+	defer func() { n.response.Inject += time.Since(start) }()
 	report, err := injector.Run(ctx, items)
 	if err != nil {
 		return nil, err
 	}
-	w.response.FollowJobs = w.response.FollowJobs || injector.FollowsJobs()
-	w.response.Results = append(w.response.Results, report.Results...)
+	n.response.FollowJobs = n.response.FollowJobs || injector.FollowsJobs()
+	n.response.Results = append(n.response.Results, report.Results...)
 	for _, o := range report.Outcomes {
 		one := render.Decision{
 			Object: o.Ref, Action: string(o.Action), Changed: o.Changed, Reason: o.Reason, Policy: o.Policy, Version: o.Version, Layer: layer,
@@ -33,7 +39,7 @@ func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, i
 		if o.Decision != nil {
 			one.Code = string(o.Decision.Code)
 		}
-		w.response.Decisions = append(w.response.Decisions, one)
+		n.response.Decisions = append(n.response.Decisions, one)
 	}
 	if report.Failed() {
 		return nil, resultsError("injecting", report.Results)
@@ -61,13 +67,13 @@ func resultsError(doing string, results result.Results) error {
 }
 
 // parsePolicies reads the policies of the pipeline.
-func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
+func (n *injection) parsePolicies(sources []render.Policy) (*compiledPolicies, error) {
 	var text strings.Builder
-	for _, policy := range w.request.Policies {
+	for _, policy := range sources {
 		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
 	}
-	return w.compiled.policiesForText(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
-		for _, policy := range w.request.Policies {
+	return n.compiled.policiesForText(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
+		for _, policy := range sources {
 			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
 			if err != nil {
 				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
@@ -79,7 +85,7 @@ func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
 }
 
 // applyPolicies applies those of the pipeline to the result of the build.
-func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPolicies, items []fn.Item) ([]fn.Item, error) {
+func (n *injection) applyPolicies(ctx context.Context, policies *compiledPolicies, items []fn.Item) ([]fn.Item, error) {
 	if len(policies.policies) == 0 {
 		return items, nil
 	}
@@ -88,7 +94,7 @@ func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPoli
 		return nil, err
 	}
 	// Package published keeps what is published afterwards. What the build has injected is not published yet.
-	report, err := w.runInjector(ctx, injector.WithPublished(nil), items, "")
+	report, err := n.run(ctx, injector.WithPublished(nil), items, "")
 	if err != nil {
 		return nil, err
 	}

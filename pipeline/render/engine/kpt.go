@@ -20,6 +20,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/reference"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // A package is rendered as by kpt fn render; the rules below are taken from it (kpt v1.0.0-beta.60,
@@ -38,6 +39,13 @@ import (
 // ignoreName is the file with patterns of what is not of a package.
 const ignoreName = ".krmignore"
 
+// kptBuild renders packages with Prerig's own function.
+type kptBuild struct {
+	files     tree.Reader
+	own       ownFunctions
+	injection *injection
+}
+
 // kptPackage is a directory with a Kptfile.
 type kptPackage struct {
 	dir   string
@@ -45,12 +53,13 @@ type kptPackage struct {
 	items []fn.Item // its own
 }
 
-func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
-	info, err := w.files.Lookup(w.request.Path)
+// render returns the objects of the package at a path that are for a cluster.
+func (k *kptBuild) render(ctx context.Context, at string) ([]fn.Item, error) {
+	info, err := k.files.Lookup(at)
 	if err != nil {
 		return nil, err
 	}
-	items, err := w.kptRender(ctx, info.Path)
+	items, err := k.renderPackage(ctx, info.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +68,7 @@ func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
 		if isKustomizationFile(item.Path) {
 			continue
 		}
-		keep, err := w.isClusterObject(item.Doc)
+		keep, err := isClusterObject(item.Doc)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
 		}
@@ -75,18 +84,18 @@ func isKustomizationFile(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
-func (w *renderWorker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
-	file, err := w.readKptfile(dir)
+func (k *kptBuild) renderPackage(ctx context.Context, dir string) ([]fn.Item, error) {
+	file, err := readKptfile(k.files, k.own, dir)
 	if err != nil {
 		return nil, err
 	}
-	p, err := w.kptRead(dir)
+	p, err := k.readPackage(dir)
 	if err != nil {
 		return nil, err
 	}
 	var items []fn.Item
 	for _, sub := range p.below {
-		rendered, err := w.kptRender(ctx, sub)
+		rendered, err := k.renderPackage(ctx, sub)
 		if err != nil {
 			return nil, err
 		}
@@ -94,39 +103,39 @@ func (w *renderWorker) kptRender(ctx context.Context, dir string) ([]fn.Item, er
 	}
 	items = append(items, p.items...)
 	for _, function := range file.Pipeline.Mutators {
-		if items, err = w.kptRun(ctx, p, function, items); err != nil {
+		if items, err = k.runFunction(ctx, p, function, items); err != nil {
 			return nil, fmt.Errorf("%s: %w", function.at, err)
 		}
 	}
 	for _, function := range file.Pipeline.Validators {
-		if _, err = w.kptRun(ctx, p, function, items); err != nil {
+		if _, err = k.runFunction(ctx, p, function, items); err != nil {
 			return nil, fmt.Errorf("%s: %w", function.at, err)
 		}
 	}
 	return items, nil
 }
 
-// kptRead reads the manifests of a package and finds the packages below.
-func (w *renderWorker) kptRead(dir string) (*kptPackage, error) {
+// readPackage reads the manifests of a package and finds the packages below.
+func (k *kptBuild) readPackage(dir string) (*kptPackage, error) {
 	p := &kptPackage{dir: dir}
 	var ignored gitignore.IgnoreMatcher = gitignore.DummyIgnoreMatcher(false)
-	content, err := w.files.Read(path.Join(dir, ignoreName))
+	content, err := k.files.Read(path.Join(dir, ignoreName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err == nil {
 		ignored = gitignore.NewGitIgnoreFromReader(path.Join("/", dir), bytes.NewReader(content))
 	}
-	if err := w.kptWalk(p, dir, ignored, false); err != nil {
+	if err := k.walkPackage(p, dir, ignored, false); err != nil {
 		return nil, err
 	}
 	slices.Sort(p.below)
 	return p, nil
 }
 
-// kptWalk walks a directory. Ignored directories are still searched for packages.
-func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
-	list, err := w.files.List(dir)
+// walkPackage walks a directory. Ignored directories are still searched for packages.
+func (k *kptBuild) walkPackage(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
+	list, err := k.files.List(dir)
 	if err != nil {
 		return err
 	}
@@ -135,11 +144,11 @@ func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.Igno
 		leave := left || ignored.Match(path.Join("/", name), entry.Dir)
 		switch {
 		case entry.Dir:
-			if err := w.kptDirectory(p, name, ignored, leave); err != nil {
+			if err := k.walkBelow(p, name, ignored, leave); err != nil {
 				return err
 			}
 		case !leave && manifestName(path.Base(name)):
-			items, err := w.readDocuments(name)
+			items, err := readPackageFile(k.files, name)
 			if err != nil {
 				return err
 			}
@@ -149,12 +158,12 @@ func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.Igno
 	return nil
 }
 
-func (w *renderWorker) kptDirectory(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
+func (k *kptBuild) walkBelow(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
 	// Links to directories are not followed, which also ends loops of them.
-	if info, err := w.files.Lookup(name); err != nil || info.Path != name || path.Base(name) == ".git" {
+	if info, err := k.files.Lookup(name); err != nil || info.Path != name || path.Base(name) == ".git" {
 		return err
 	}
-	_, err := w.files.Lookup(path.Join(name, reference.KptfileName))
+	_, err := k.files.Lookup(path.Join(name, reference.KptfileName))
 	switch {
 	case err == nil:
 		p.below = append(p.below, name)
@@ -162,7 +171,7 @@ func (w *renderWorker) kptDirectory(p *kptPackage, name string, ignored gitignor
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	return w.kptWalk(p, name, ignored, leave)
+	return k.walkPackage(p, name, ignored, leave)
 }
 
 // manifestName reports whether kpt reads a file of this name.
@@ -174,9 +183,9 @@ func manifestName(base string) bool {
 	return base == reference.KptfileName
 }
 
-// readDocuments reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
-func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
-	items, err := w.readFile(name, func(doc *manifest.Document) (bool, error) {
+// readPackageFile reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
+func readPackageFile(files tree.Reader, name string) ([]fn.Item, error) {
+	return readFile(files, name, func(doc *manifest.Document) (bool, error) {
 		object, err := doc.Object()
 		if err != nil || isKustomizationFile(name) {
 			return true, err
@@ -186,11 +195,10 @@ func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
 		}
 		return true, nil
 	})
-	return items, err
 }
 
-// kptRun runs one function on the objects that it selects.
-func (w *renderWorker) kptRun(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
+// runFunction runs one function on the objects that it selects.
+func (k *kptBuild) runFunction(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
 	policy, err := p.readPolicy(function)
 	if err != nil {
 		return nil, err
@@ -210,7 +218,7 @@ func (w *renderWorker) kptRun(ctx context.Context, p *kptPackage, function kptFu
 			chosen, at = append(chosen, item), append(at, i)
 		}
 	}
-	report, err := w.runInjector(ctx, injector, chosen, p.dir)
+	report, err := k.injection.run(ctx, injector, chosen, p.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/render/reference"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // bfsAnnotation asks kpt to render the packages above before those below.
@@ -65,9 +66,9 @@ type kptSelector struct {
 }
 
 // readKptfile reads the Kptfile of a package and checks its functions, before any of them is run.
-func (w *renderWorker) readKptfile(dir string) (*kptFile, error) {
+func readKptfile(files tree.Reader, own ownFunctions, dir string) (*kptFile, error) {
 	name := path.Join(dir, reference.KptfileName)
-	content, err := w.files.Read(name)
+	content, err := files.Read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (w *renderWorker) readKptfile(dir string) (*kptFile, error) {
 				line = nodes.Content[i].Line
 			}
 			functions[i].at = fmt.Sprintf("%s:%d: pipeline.%s[%d]", name, line, list, i)
-			if err := w.checkFunction(functions[i]); err != nil {
+			if err := own.checkKptFunction(functions[i]); err != nil {
 				return nil, fmt.Errorf("%s: %w", functions[i].at, err)
 			}
 		}
@@ -107,12 +108,12 @@ func (w *renderWorker) readKptfile(dir string) (*kptFile, error) {
 	return &file, nil
 }
 
-// checkFunction accepts Prerig's own function only, configured in one way.
-func (w *renderWorker) checkFunction(function kptFunction) error {
+// checkKptFunction accepts Prerig's own function only, configured in one way.
+func (own ownFunctions) checkKptFunction(function kptFunction) error {
 	if (function.Image == "") == (function.Exec == "") {
 		return errors.New("exactly one of image and exec must be given")
 	}
-	if err := w.ownKptFunction(function); err != nil {
+	if err := own.checkKptCommand(function); err != nil {
 		return err
 	}
 	switch {
@@ -126,15 +127,15 @@ func (w *renderWorker) checkFunction(function kptFunction) error {
 	return nil
 }
 
-func (w *renderWorker) ownKptFunction(function kptFunction) error {
+func (own ownFunctions) checkKptCommand(function kptFunction) error {
 	if function.Image != "" {
-		return w.checkOwnImage(function.Image)
+		return own.checkImage(function.Image)
 	}
 	command := strings.Fields(function.Exec)
 	if len(command) == 0 {
 		return errors.New("exec names no program")
 	}
-	if err := w.checkOwnExec(command[0]); err != nil {
+	if err := own.checkExec(command[0]); err != nil {
 		return err
 	}
 	if len(command) > 1 {

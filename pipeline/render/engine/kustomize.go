@@ -32,57 +32,75 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("loading %s: a render uses no network", withoutCredentials(r.URL.String()))
 }
 
-// renderKustomize builds as the kustomize command does by default, with all plugins disabled.
-func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
-	files := w.newCheckedTree(w.files)
-	objects, err := w.runKustomize(ctx, files, at, w.loadRestrictions())
+// kustomizeBuild builds kustomizations.
+type kustomizeBuild struct {
+	request   *render.Request
+	files     tree.Reader // of charts
+	injection *injection
+	response  *render.Response
+	schema    bool              // a kustomization names a schema, which kustomize keeps
+	marked    map[string]string // kinds and names of functions to their own apiVersion
+	layers    func([]byte) []byte
+}
+
+func newKustomizeBuild(request *render.Request, files tree.Reader, injection *injection, response *render.Response) *kustomizeBuild {
+	return &kustomizeBuild{request: request, files: files, injection: injection, response: response, marked: map[string]string{}}
+}
+
+// setsSchema reports whether a kustomization has set a schema, if there was a build.
+func (b *kustomizeBuild) setsSchema() bool { return b != nil && b.schema }
+
+// render builds as the kustomize command does by default, with all plugins disabled.
+func (b *kustomizeBuild) render(ctx context.Context, at string) ([]fn.Item, error) {
+	files := b.newCheckedTree(b.files)
+	objects, err := b.run(ctx, files, at, b.loadRestrictions())
 	if err != nil {
 		return nil, err
 	}
-	return w.resourceItems(files, objects.Resources())
+	return b.resourceItems(files, objects.Resources())
 }
 
 // needsBases notes the remote bases and files that a kustomization of a tree needs and that are not there yet. It reports whether there are
 // some: then the build is to be repeated with them.
-func (w *renderWorker) needsBases(ctx context.Context, files tree.Reader, at string) (bool, error) {
-	wanted, err := reference.FindUnfetched(ctx, files, *w.request, render.CleanPath(at))
+func (b *kustomizeBuild) needsBases(ctx context.Context, files tree.Reader, at string) (bool, error) {
+	wanted, err := reference.FindUnfetched(ctx, files, *b.request, render.CleanPath(at))
 	if err != nil {
 		return false, err
 	}
 	for _, one := range wanted {
-		if !slices.ContainsFunc(w.response.WantedBases, func(known render.WantedBase) bool { return known.Name == one.Name }) {
-			w.response.WantedBases = append(w.response.WantedBases, one)
+		if !slices.ContainsFunc(b.response.WantedBases, func(known render.WantedBase) bool { return known.Name == one.Name }) {
+			b.response.WantedBases = append(b.response.WantedBases, one)
 		}
 	}
 	return len(wanted) > 0, nil
 }
 
 // loadRestrictions returns what kustomizations may load. In any case the tree has no file outside of the source.
-func (w *renderWorker) loadRestrictions() types.LoadRestrictions {
-	if w.request.LoadRestrictor == v1alpha1.LoadRestrictionsNone {
+func (b *kustomizeBuild) loadRestrictions() types.LoadRestrictions {
+	if b.request.LoadRestrictor == v1alpha1.LoadRestrictionsNone {
 		return types.LoadRestrictionsNone
 	}
 	return types.LoadRestrictionsRootOnly
 }
 
 // newCheckedTree returns files as kustomize is to see them.
-func (w *renderWorker) newCheckedTree(from tree.Reader) *checkedTree {
-	files := newKustomizations(from, w.request.Bases)
-	files.sources = w.request.Sources
+func (b *kustomizeBuild) newCheckedTree(from tree.Reader) *checkedTree {
+	files := newKustomizations(from, b.request.Bases)
+	files.sources = b.request.Sources
 	return files
 }
 
-// runKustomize runs kustomize in a directory.
-func (w *renderWorker) runKustomize(ctx context.Context, files *checkedTree, at string, restrictions types.LoadRestrictions) (resmap.ResMap, error) {
-	if err := installTransformer(newFunction(ctx, w)); err != nil {
+// run runs kustomize in a directory.
+func (b *kustomizeBuild) run(ctx context.Context, files *checkedTree, at string, restrictions types.LoadRestrictions) (resmap.ResMap, error) {
+	if err := installTransformer(newFunction(ctx, b)); err != nil {
 		return nil, err
 	}
 	// Keys are written in many ways; so it counts, too, what kustomize made of them.
-	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
-	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
+	defer func() { b.schema = b.schema || files.schema || schemaIsSet() }()
+	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, build: b, places: files.charts} }); err != nil {
 		return nil, err
 	}
-	w.layers = files.restoreNames
+	b.layers = files.restoreNames
 	files.unrestricted = restrictions == types.LoadRestrictionsNone
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
@@ -99,8 +117,8 @@ func (w *renderWorker) runKustomize(ctx context.Context, files *checkedTree, at 
 }
 
 // resourceItems returns the documents of what kustomize has built.
-func (w *renderWorker) resourceItems(files *checkedTree, objects []*resource.Resource) ([]fn.Item, error) {
-	texts, err := w.resourceTexts(files, objects)
+func (b *kustomizeBuild) resourceItems(files *checkedTree, objects []*resource.Resource) ([]fn.Item, error) {
+	texts, err := b.resourceTexts(files, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +136,9 @@ func (w *renderWorker) resourceItems(files *checkedTree, objects []*resource.Res
 }
 
 // resourceTexts returns the text of each object that kustomize has built.
-func (w *renderWorker) resourceTexts(files *checkedTree, objects []*resource.Resource) (out []string, err error) {
+func (b *kustomizeBuild) resourceTexts(files *checkedTree, objects []*resource.Resource) (out []string, err error) {
 	for _, object := range objects {
-		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
+		if err := errors.Join(files.restoreOrigins(object), b.unmarkOrigin(object)); err != nil {
 			return nil, err
 		}
 		text, err := object.AsYAML()
@@ -132,15 +150,15 @@ func (w *renderWorker) resourceTexts(files *checkedTree, objects []*resource.Res
 	return out, nil
 }
 
-// buildKustomization builds a kustomization of a tree to the text of each of its objects.
-func (w *renderWorker) buildKustomization(ctx context.Context, from tree.Reader, at string) ([]string, error) {
-	if wanting, err := w.needsBases(ctx, from, at); err != nil || wanting {
+// renderTexts builds a kustomization of a tree to the text of each of its objects.
+func (b *kustomizeBuild) renderTexts(ctx context.Context, from tree.Reader, at string) ([]string, error) {
+	if wanting, err := b.needsBases(ctx, from, at); err != nil || wanting {
 		return nil, err
 	}
-	files := w.newCheckedTree(from)
-	objects, err := w.runKustomize(ctx, files, at, w.loadRestrictions())
+	files := b.newCheckedTree(from)
+	objects, err := b.run(ctx, files, at, b.loadRestrictions())
 	if err != nil {
 		return nil, err
 	}
-	return w.resourceTexts(files, objects.Resources())
+	return b.resourceTexts(files, objects.Resources())
 }

@@ -37,9 +37,7 @@ func Main(in io.Reader, out io.Writer) int {
 			return exitStatus(runTask(connection, task, isolation))
 		}
 		debug.SetMemoryLimit(task.Render.Limits.Memory * 8 / 10)
-		w := &renderWorker{
-			request: task.Render, files: connection.Files(), out: connection, marked: map[string]string{}, compiled: policies, used: used,
-		}
+		w := newRenderWorker(task.Render, connection, policies, used)
 		if err := w.runSafely(); err != nil {
 			_ = connection.SendError(err)
 			return 1

@@ -17,8 +17,11 @@ import (
 // FunctionName is the name of Prerig's own function: of its executable, and the last part of its image.
 const FunctionName = "prerig-fn"
 
-// isOwnFunction reports whether the function that an object's annotations name is Prerig's own.
-func (w *renderWorker) isOwnFunction(annotations map[string]any) error {
+// ownFunctions are the further names of Prerig's own function: of executables and images.
+type ownFunctions []string
+
+// checkAnnotation accepts the function that an object's annotations name if it is Prerig's own.
+func (own ownFunctions) checkAnnotation(annotations map[string]any) error {
 	text, _ := annotations[runtimeutil.FunctionAnnotationKey].(string)
 	var spec runtimeutil.FunctionSpec
 	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
@@ -31,26 +34,26 @@ func (w *renderWorker) isOwnFunction(annotations map[string]any) error {
 		if len(spec.Exec.Args) > 0 {
 			return fmt.Errorf("the function %s is given arguments, but takes none", spec.Exec.Path)
 		}
-		return w.checkOwnExec(spec.Exec.Path)
+		return own.checkExec(spec.Exec.Path)
 	case spec.Container.Image != "":
-		return w.checkOwnImage(spec.Container.Image)
+		return own.checkImage(spec.Container.Image)
 	}
 	return errors.New("the annotation names no function")
 }
 
-func (w *renderWorker) checkOwnExec(name string) error {
-	if base := path.Base(name); base == FunctionName || slices.Contains(w.request.Functions, base) {
+func (own ownFunctions) checkExec(name string) error {
+	if base := path.Base(name); base == FunctionName || slices.Contains(own, base) {
 		return nil
 	}
 	return foreignFunctionError("executable " + name)
 }
 
-func (w *renderWorker) checkOwnImage(image string) error {
+func (own ownFunctions) checkImage(image string) error {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name = name[:i]
 	}
-	if path.Base(name) == FunctionName || slices.Contains(w.request.Functions, name) {
+	if path.Base(name) == FunctionName || slices.Contains(own, name) {
 		return nil
 	}
 	return foreignFunctionError("image " + image)

@@ -12,6 +12,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/source/content"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // localConfig marks objects that are for tools and not for the cluster (kustomize, kpt).
@@ -19,16 +20,20 @@ const localConfig = "config.kubernetes.io/local-config"
 
 // renderPlain reads every YAML and JSON file below the path, in the order of their names. It skips hidden files and
 // directories, objects that are not for a cluster, and with a warning the files that hold no objects. The path may also be a file.
-func (w *renderWorker) renderPlain() ([]fn.Item, error) {
-	if info, err := w.files.Lookup(w.request.Path); err == nil && !info.Dir {
-		return w.readFile(w.request.Path, w.isClusterObject)
+func renderPlain(files tree.Reader, at string, warn func(string)) ([]fn.Item, error) {
+	if info, err := files.Lookup(at); err == nil && !info.Dir {
+		return readFile(files, at, isClusterObject)
 	}
-	return w.collectFiles(w.request.Path)
+	return collectFiles(files, at, warn)
 }
 
-// collectFiles reads the objects below a directory.
-func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
-	c := &plainCollector{w: w, index: &content.Index{Exists: w.exists, Read: w.files.Read}}
+// collectFiles reads the objects below a directory, and warns of what it skips.
+func collectFiles(files tree.Reader, dir string, warn func(string)) ([]fn.Item, error) {
+	exists := func(name string) bool {
+		_, err := files.Lookup(name)
+		return err == nil
+	}
+	c := &plainCollector{files: files, index: &content.Index{Exists: exists, Read: files.Read}}
 	items, err := c.collectBelow(dir)
 	if err != nil {
 		return nil, err
@@ -40,25 +45,21 @@ func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
 	if len(items) == 0 && len(notes) > 0 {
 		return nil, fmt.Errorf("there is no object: %s", strings.Join(notes, "; "))
 	}
-	w.response.Warnings = append(w.response.Warnings, notes...)
+	for _, note := range notes {
+		warn(note)
+	}
 	return items, nil
-}
-
-// exists reports whether the source has a file or directory.
-func (w *renderWorker) exists(name string) bool {
-	_, err := w.files.Lookup(name)
-	return err == nil
 }
 
 // plainCollector collects the objects of files.
 type plainCollector struct {
-	w       *renderWorker
+	files   tree.Reader
 	index   *content.Index
 	skipped []content.Skipped
 }
 
 func (c *plainCollector) collectBelow(dir string) ([]fn.Item, error) {
-	list, err := c.w.files.List(dir)
+	list, err := c.files.List(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (c *plainCollector) collectFile(name string) ([]fn.Item, error) {
 		c.skipped = append(c.skipped, content.Skipped{Reason: why, Place: place})
 		return nil, nil
 	}
-	text, err := c.w.files.Read(name)
+	text, err := c.files.Read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (c *plainCollector) collectFile(name string) ([]fn.Item, error) {
 	return readItems(file, name, func(doc *manifest.Document) (bool, error) {
 		found := content.Recognize(doc)
 		if found.Err == nil && (found.Reason == nil || found.Reason.IsWhole()) {
-			return c.w.isClusterObject(doc)
+			return isClusterObject(doc)
 		}
 		_, err := doc.Object()
 		return false, c.skipDocument(name, doc.Text(), found, err)
@@ -134,8 +135,8 @@ func (c *plainCollector) skipDocument(name, text string, found content.Finding, 
 }
 
 // readFile reads the objects of one file that are wanted.
-func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
-	text, err := w.files.Read(name)
+func readFile(files tree.Reader, name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
+	text, err := files.Read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func readItems(file *manifest.File, name string, wanted func(*manifest.Document)
 
 // isClusterObject reports whether a document is for a cluster rather than for tools: kustomizations, Kptfiles, policies
 // and objects that declare so themselves.
-func (w *renderWorker) isClusterObject(doc *manifest.Document) (bool, error) {
+func isClusterObject(doc *manifest.Document) (bool, error) {
 	// A document that cannot be read must not be published, so each is.
 	object, err := doc.Object()
 	if err != nil {

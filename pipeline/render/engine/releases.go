@@ -42,9 +42,9 @@ func (w *renderWorker) newReleaseRun(ctx context.Context, explain func(error) er
 	}
 	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion), beside: beside, explain: explain}
 	inputs := release.Inputs{
-		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: w.lockedCharts(), Trees: w.request.Repositories,
-		Warn:           w.addWarning,
-		BuildKustomize: w.buildKustomization,
+		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: lockedCharts(w.request.Charts), Trees: w.request.Repositories,
+		Warn:           w.response.AddWarning,
+		BuildKustomize: w.kustomize.renderTexts,
 	}
 	if flux := w.request.Flux; flux != nil {
 		inputs.Own, inputs.Substituted = flux.Source, true
@@ -245,14 +245,14 @@ func (w *renderWorker) readObjectsAt(ctx context.Context, at string) ([]fn.Item,
 	case err != nil:
 		return nil, err
 	case !info.Dir:
-		return w.readFile(at, w.isClusterObject)
+		return readFile(w.files, at, isClusterObject)
 	}
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		if _, err := w.files.Lookup(at + "/" + name); err == nil {
-			return w.renderKustomize(ctx, at)
+			return w.kustomize.render(ctx, at)
 		}
 	}
-	return w.collectFiles(at)
+	return collectFiles(w.files, at, w.response.AddWarning)
 }
 
 // referredKinds are the kinds of objects that releases refer to or that define the kinds of others.

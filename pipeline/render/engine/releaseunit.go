@@ -56,13 +56,13 @@ func (r *releaseRun) renderApplicationUnits(ctx context.Context, items []fn.Item
 	for _, item := range run.units[0].items {
 		next = max(next, item.Index+1) // they keep their places
 	}
-	out = append(w.numberUnit(&next, "", created[:len(created)-len(all)]), run.units[0].items...)
+	out = append(w.places.numberUnit(&next, "", created[:len(created)-len(all)]), run.units[0].items...)
 	for _, unit := range run.units[1:] {
 		if unit.failed {
 			w.response.Failed = append(w.response.Failed, unit.key)
 			continue
 		}
-		out = append(out, w.numberUnit(&next, unit.key, unit.items)...)
+		out = append(out, w.places.numberUnit(&next, unit.key, unit.items)...)
 	}
 	if discovers := w.request.Discover || len(w.response.Wanted) > 0; len(out) == 0 && len(w.response.Failed) > 0 && !discovers {
 		return nil, resultsError("rendering Applications", w.response.Results)

@@ -24,19 +24,20 @@ const (
 )
 
 // checkSchema reads the pod templates of the result as the API server does. A value of a wrong type is an error, as the object
-// would be refused; a field that is not known is a warning, as the API server drops it or is newer than this program.
-func (w *renderWorker) checkSchema(items []fn.Item, policies []*policyv1alpha1.InjectionPolicy) error {
+// would be refused; a field that is not known is a warning, as the API server drops it or is newer than this program. Kinds that the gate holds against their whole schema are left
+// out if it is used.
+func checkSchema(items []fn.Item, policies []*policyv1alpha1.InjectionPolicy, gated bool) (results result.Results, err error) {
 	var custom []policyv1alpha1.WorkloadKind
 	for _, policy := range policies {
 		custom = append(custom, policy.Spec.Workloads...)
 	}
 	registry, err := workload.NewRegistry(custom)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, item := range items {
 		if meta, ok := item.Doc.Peek(); ok {
-			if _, known := registry.Lookup(meta.APIVersion, meta.Kind); !known || w.checkedByGate(meta.APIVersion) {
+			if _, known := registry.Lookup(meta.APIVersion, meta.Kind); !known || gated && checkedByGate(meta.APIVersion) {
 				continue
 			}
 		}
@@ -45,23 +46,23 @@ func (w *renderWorker) checkSchema(items []fn.Item, policies []*policyv1alpha1.I
 		}
 		object, err := item.Doc.Object()
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", item.Doc, err)
+			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
 		}
 		templates, err := registry.Templates(object)
 		if err != nil {
 			continue // the injection has reported it, or did not check
 		}
 		for _, template := range templates {
-			w.response.Results = append(w.response.Results, checkPod(object, template)...)
+			results = append(results, checkPod(object, template)...)
 		}
 	}
-	return nil
+	return results, nil
 }
 
-// checkedByGate reports whether objects of an API group of Kubernetes' own workloads are held against all of their schema.
-func (w *renderWorker) checkedByGate(apiVersion string) bool {
+// checkedByGate reports whether objects of an API group are Kubernetes' own workloads, which the gate holds against all of their schema.
+func checkedByGate(apiVersion string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
-	return w.request.Schemas != nil && (!grouped || group == "apps" || group == "batch")
+	return !grouped || group == "apps" || group == "batch"
 }
 
 func checkPod(object map[string]any, template workload.Template) result.Results {

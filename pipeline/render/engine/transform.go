@@ -215,7 +215,7 @@ func annotationValue(doc *yaml.Node, key string) *yaml.Node {
 // functionTransformer is a transformer of kustomize that is Prerig's own function.
 type functionTransformer struct {
 	ctx      context.Context
-	worker   *renderWorker
+	build    *kustomizeBuild
 	helpers  *resmap.PluginHelpers
 	policies *compiledPolicies
 	layer    string
@@ -237,14 +237,14 @@ func (f *functionTransformer) Config(helpers *resmap.PluginHelpers, config []byt
 	if !ok {
 		return fmt.Errorf("kustomize has no builtin transformer of kind %v", object["kind"])
 	}
-	if err := f.worker.isOwnFunction(annotations); err != nil {
+	if err := ownFunctions(f.build.request.Functions).checkAnnotation(annotations); err != nil {
 		return err
 	}
 	delete(annotations, annotationAPIVersion)
 	object["apiVersion"] = apiVersion
-	f.worker.marked[fmt.Sprintf("%v %v", object["kind"], metadata["name"])] = apiVersion
-	f.helpers, f.layer = helpers, string(f.worker.layers([]byte(strings.TrimPrefix(helpers.Loader().Root(), "/"))))
-	f.policies, err = f.worker.compiled.policiesForText("function "+string(config), func() ([]*v1alpha1.InjectionPolicy, error) {
+	f.build.marked[fmt.Sprintf("%v %v", object["kind"], metadata["name"])] = apiVersion
+	f.helpers, f.layer = helpers, string(f.build.layers([]byte(strings.TrimPrefix(helpers.Loader().Root(), "/"))))
+	f.policies, err = f.build.injection.compiled.policiesForText("function "+string(config), func() ([]*v1alpha1.InjectionPolicy, error) {
 		policy, err := v1alpha1.FromObject(object)
 		return []*v1alpha1.InjectionPolicy{policy}, err
 	})
@@ -269,7 +269,7 @@ func (f *functionTransformer) Transform(objects resmap.ResMap) error {
 		}
 		items = append(items, fn.Item{Doc: file.Docs[0], Index: i})
 	}
-	report, err := f.worker.runInjector(f.ctx, injector, items, f.layer)
+	report, err := f.build.injection.run(f.ctx, injector, items, f.layer)
 	if err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ const transformations = "alpha.config.kubernetes.io/transformations"
 var configuredBy = lazyregexp.New(`apiVersion: builtin\n(\s+)kind: (\S+)\n\s+name: (\S+)`)
 
 // unmarkOrigin puts the apiVersion of functions back into the note of what changed an object.
-func (w *renderWorker) unmarkOrigin(object *resource.Resource) error {
+func (b *kustomizeBuild) unmarkOrigin(object *resource.Resource) error {
 	annotations := object.GetAnnotations()
 	text, ok := annotations[transformations]
 	if !ok {
@@ -321,7 +321,7 @@ func (w *renderWorker) unmarkOrigin(object *resource.Resource) error {
 	}
 	annotations[transformations] = configuredBy.ReplaceAllStringFunc(text, func(match string) string {
 		parts := configuredBy.FindStringSubmatch(match)
-		if apiVersion, ok := w.marked[parts[2]+" "+parts[3]]; ok {
+		if apiVersion, ok := b.marked[parts[2]+" "+parts[3]]; ok {
 			return strings.Replace(match, "apiVersion: builtin", "apiVersion: "+apiVersion, 1)
 		}
 		return match
@@ -329,6 +329,6 @@ func (w *renderWorker) unmarkOrigin(object *resource.Resource) error {
 	return object.SetAnnotations(annotations)
 }
 
-func newFunction(ctx context.Context, w *renderWorker) func() resmap.TransformerPlugin {
-	return func() resmap.TransformerPlugin { return &functionTransformer{ctx: ctx, worker: w} }
+func newFunction(ctx context.Context, build *kustomizeBuild) func() resmap.TransformerPlugin {
+	return func() resmap.TransformerPlugin { return &functionTransformer{ctx: ctx, build: build} }
 }

@@ -22,17 +22,19 @@ type renderWorker struct {
 	files    tree.Reader
 	out      *render.Connection
 	response render.Response
-	compiled *policyCache
-	used     bool              // the process has rendered before
-	schema   bool              // a kustomization names a schema, which kustomize keeps
-	secret   bool              // what was built holds a Secret or a credential
-	marked   map[string]string // kinds and names of functions to their own apiVersion
-	layers   func([]byte) []byte
-	written  *writtenObjects // with releases or the gate
-	built    builtDocs       // with the gate
-	units    map[int]string  // of the documents by their index, with Flux
-	// lines are those of the documents before policies are applied, which change them.
-	lines map[builtPlace]int
+	used     bool // the process has rendered before
+	secret   bool // what was built holds a Secret or a credential
+
+	injection *injection
+	kustomize *kustomizeBuild // nil for a build that was done before
+	written   *writtenObjects // with releases or the gate
+	places    documentPlaces
+}
+
+func newRenderWorker(request *render.Request, connection *render.Connection, compiled *policyCache, used bool) *renderWorker {
+	w := &renderWorker{request: request, files: connection.Files(), out: connection, used: used, places: newDocumentPlaces()}
+	w.injection = &injection{compiled: compiled, response: &w.response}
+	return w
 }
 
 // runSafely turns a panic of a library into an error, as kustomize has some for odd input.
@@ -53,17 +55,19 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if w.response.IsWanting() || w.request.Discover {
 		return nil // it is rendered again, with what is wanted
 	}
-	policies, err := w.parsePolicies()
+	policies, err := w.injection.parsePolicies(w.request.Policies)
 	if err != nil {
 		return err
 	}
-	w.rememberBuilt(items)
-	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
+	w.places.rememberBuilt(items, w.isGated())
+	if items, err = w.injection.applyPolicies(ctx, policies, items); err != nil {
 		return err
 	}
-	if err := w.checkSchema(items, policies.policies); err != nil {
+	invalid, err := checkSchema(items, policies.policies, w.request.Schemas != nil)
+	if err != nil {
 		return err
 	}
+	w.response.Results = append(w.response.Results, invalid...)
 	if err := w.checkGate(ctx, items); err != nil {
 		return err
 	}
@@ -85,15 +89,18 @@ func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
 	if w.response.IsWanting() {
 		return nil, w.sendBuilt(nil)
 	}
-	if err := w.findCredentials(items); err != nil {
+	found, secret, err := findCredentials(items)
+	if err != nil {
 		return nil, err
 	}
+	w.response.Results = append(w.response.Results, found...)
+	w.secret = secret
 	return items, w.sendBuilt(items)
 }
 
 // buildItems builds.
 func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
-	err := w.checkBuildPath()
+	err := checkBuildPath(w.files, w.request)
 	if err != nil {
 		return nil, err
 	}
@@ -103,19 +110,20 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 	pointers := &pointerReader{Reader: w.files}
 	w.files = pointers
 	w.rememberFiles()
+	w.kustomize = newKustomizeBuild(w.request, w.files, w.injection, &w.response)
 	start := time.Now()
 	var items []fn.Item
 	switch w.response.Type {
 	case v1alpha1.BuildKustomize:
-		items, err = w.renderKustomize(ctx, w.request.Path)
+		items, err = w.kustomize.render(ctx, w.request.Path)
 	case v1alpha1.BuildKpt:
-		items, err = w.renderKpt(ctx)
+		items, err = (&kptBuild{w.files, w.request.Functions, w.injection}).render(ctx, w.request.Path)
 	case v1alpha1.BuildHelm:
 		items, err = w.renderHelm(ctx)
 	case v1alpha1.BuildFlux:
 		items, err = w.renderFlux(ctx)
 	default:
-		items, err = w.renderPlain()
+		items, err = renderPlain(w.files, w.request.Path, w.response.AddWarning)
 	}
 	switch {
 	case err != nil && w.response.Type == v1alpha1.BuildHelm:
@@ -131,20 +139,20 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 }
 
 // checkBuildPath looks for the directory that is built, or the file of manifests. A chart has a path of its own.
-func (w *renderWorker) checkBuildPath() error {
-	if w.request.Type == v1alpha1.BuildHelm {
+func checkBuildPath(files tree.Reader, request *render.Request) error {
+	if request.Type == v1alpha1.BuildHelm {
 		return nil
 	}
 	field := "spec.build.path"
-	if w.request.Flux != nil {
+	if request.Flux != nil {
 		field = "spec.build.flux.path"
 	}
-	info, err := w.files.Lookup(w.request.Path)
+	info, err := files.Lookup(request.Path)
 	if err != nil {
-		return fmt.Errorf("%s: %w%s", field, err, tree.SuggestPath(w.files, w.request.Path))
+		return fmt.Errorf("%s: %w%s", field, err, tree.SuggestPath(files, request.Path))
 	}
-	if !info.Dir && (w.request.Flux != nil || !manifest.IsFileName(w.request.Path)) {
-		return fmt.Errorf("%s: %s is not a directory", field, w.request.Path)
+	if !info.Dir && (request.Flux != nil || !manifest.IsFileName(request.Path)) {
+		return fmt.Errorf("%s: %s is not a directory", field, request.Path)
 	}
 	return nil
 }
@@ -152,13 +160,13 @@ func (w *renderWorker) checkBuildPath() error {
 // addObjects splits the documents into objects, including the items of lists.
 func (w *renderWorker) addObjects(items []fn.Item) error {
 	for _, item := range items {
-		source := render.Place{Path: item.Path, Line: w.lines[builtPlace{item.Path, item.Index}]}
+		source := render.Place{Path: item.Path, Line: w.places.lineOf(item)}
 		from := len(w.response.Objects)
 		if err := w.addObject(item.Doc, source, false); err != nil {
 			return err
 		}
 		for i := from; i < len(w.response.Objects); i++ {
-			w.response.Objects[i].Unit = w.unitOf(item)
+			w.response.Objects[i].Unit = w.places.unitOf(item)
 		}
 	}
 	return nil
@@ -194,7 +202,7 @@ func (w *renderWorker) addObject(doc *manifest.Document, source render.Place, in
 	}
 	text := doc.Raw()
 	if inList {
-		if forCluster, err := w.isClusterObject(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
+		if forCluster, err := isClusterObject(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
 			return err
 		}
 		text = standaloneDocument(value, text)

@@ -35,7 +35,7 @@ type writtenObject struct {
 
 // rememberFiles notes the files that are read from now on, for the places of releases and of what the gate finds.
 func (w *renderWorker) rememberFiles() {
-	all := w.request.Schemas != nil || w.request.Admission != nil
+	all := w.isGated()
 	if all || w.request.Releases != nil || w.request.Flux != nil {
 		w.written = &writtenObjects{Reader: w.files, all: all || w.request.Flux != nil, texts: map[string][]byte{}}
 		w.files = w.written
