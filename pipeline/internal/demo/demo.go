@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/demo/host"
@@ -35,9 +36,22 @@ type Options struct {
 // setupTime bounds the time until there is something to see, and each of the things to try with Exit.
 const setupTime = 8 * time.Minute
 
+// printer prints lines to a terminal.
+type printer struct{ out io.Writer }
+
+func (p printer) printf(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
+
+// printIndented prints lines of a command's output.
+func (p printer) printIndented(text string) {
+	for line := range strings.Lines(text) {
+		p.printf("     %s", strings.TrimRight(line, "\n"))
+	}
+}
+
 // demo is one that runs.
 type demo struct {
 	Options
+	printer
 	dir              string
 	host             *host.Host
 	source, rendered *host.Repository
@@ -51,7 +65,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("making the directory of the demo: %w", err)
 	}
-	d := &demo{Options: o, dir: dir}
+	d := &demo{Options: o, printer: printer{o.Out}, dir: dir}
 	defer func() {
 		err = errors.Join(err, d.close())
 	}()
@@ -99,8 +113,6 @@ func (d *demo) show(ctx context.Context) error {
 	d.printf("")
 	return nil
 }
-
-func (d *demo) printf(format string, args ...any) { fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // start makes the repositories and starts the host and the daemon, which end with close only.
 func (d *demo) start(ctx, lasting context.Context) error {

@@ -141,7 +141,7 @@ func (d *demo) overview(ctx context.Context) (host.Overview, error) {
 	for _, c := range clusters {
 		shown := host.Cluster{Name: c.name, Branch: c.branch, Repository: d.rendered.Name}
 		for _, version := range []string{oldIstio, newIstio} {
-			if n := d.proxies(ctx, c.name, version); n > 0 {
+			if n := countProxies(ctx, d.rendered, c.name, version); n > 0 {
 				shown.Versions = append(shown.Versions, host.Count{Version: version, Proxies: n})
 			}
 		}
@@ -150,10 +150,10 @@ func (d *demo) overview(ctx context.Context) (host.Overview, error) {
 	return out, nil
 }
 
-// proxies counts the manifests of a cluster with a proxy of a version.
-func (d *demo) proxies(ctx context.Context, name, version string) int {
+// countProxies returns the number of rendered manifests of a cluster with a proxy of a version.
+func countProxies(ctx context.Context, rendered *host.Repository, name, version string) int {
 	i := slices.IndexFunc(clusters, func(c cluster) bool { return c.name == name })
-	out, err := d.rendered.Git(ctx, "grep", "-l", "-F", "proxyv2:"+version, "refs/heads/"+clusters[i].branch, "--", name)
+	out, err := rendered.Git(ctx, "grep", "-l", "-F", "proxyv2:"+version, "refs/heads/"+clusters[i].branch, "--", name)
 	if err != nil || out == "" {
 		return 0 // git grep fails if it finds nothing, or there is no branch yet
 	}
@@ -167,7 +167,7 @@ func injected(name string) int {
 }
 
 func (d *demo) waitForVersion(ctx context.Context, name, version string) error {
-	return d.wait(ctx, "Istio "+version+" on "+name, func() bool { return d.proxies(ctx, name, version) >= injected(name) })
+	return d.wait(ctx, "Istio "+version+" on "+name, func() bool { return countProxies(ctx, d.rendered, name, version) >= injected(name) })
 }
 
 // waitForPull waits for the open pull request of a wave.
@@ -187,7 +187,7 @@ func (d *demo) waitForPull(ctx context.Context, wave string) (number int64, err 
 func (d *demo) waitForState(ctx context.Context, name string, states ...string) error {
 	return d.wait(ctx, name+" to be "+strings.Join(states, " or "), func() bool {
 		var found []struct{ Name, State string }
-		if d.ask(ctx, "/api/v1/pipelines", &found) != nil {
+		if askDaemon(ctx, d.page+"/api/v1/pipelines", &found) != nil {
 			return false
 		}
 		for _, one := range found {
@@ -205,7 +205,7 @@ func (d *demo) waitForWaves(ctx context.Context) error {
 		var found struct {
 			Promotions []struct{ Stages []struct{ State string } }
 		}
-		if d.ask(ctx, "/api/v1/promotions", &found) != nil || len(found.Promotions) == 0 {
+		if askDaemon(ctx, d.page+"/api/v1/promotions", &found) != nil || len(found.Promotions) == 0 {
 			return false
 		}
 		for _, p := range found.Promotions {
@@ -219,9 +219,9 @@ func (d *demo) waitForWaves(ctx context.Context) error {
 	})
 }
 
-// ask reads from the daemon's API, which needs no token on loopback.
-func (d *demo) ask(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.page+path, http.NoBody)
+// askDaemon reads from the daemon's API, which needs no token on loopback.
+func askDaemon(ctx context.Context, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}

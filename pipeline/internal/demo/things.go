@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/internal/demo/host"
 )
 
 // thing is one of the things to try: a command, or a click on a page.
@@ -44,7 +46,7 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 			title: fmt.Sprintf("Review what Istio %s changes in %s, and merge it. The pull request for %s follows when %s reports success.",
 				newIstio, wave, waves()[1], wave),
 			click: d.rendered.PullURL(number), button: "Merge",
-			do:    func(ctx context.Context) error { return d.press(ctx, number) },
+			do:    func(ctx context.Context) error { return pressMerge(ctx, d.rendered, number) },
 			shown: func(ctx context.Context) error { return d.showUpgrade(ctx, number) },
 		},
 		{
@@ -89,7 +91,7 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 func (d *demo) invite(things []thing) {
 	d.printf("\n%d applications are on %d clusters. Prerig renders them from %s/shop/config to %s/shop/rendered.", appCount(), len(clusters), d.host.URL, d.host.URL)
 	d.printf("No cluster is running: a pretended controller reports each commit as deployed.")
-	d.printf("\nopen %s   Prerig's page; its buttons ask for the token %s", d.page, d.token())
+	d.printf("\nopen %s   Prerig's page; its buttons ask for the token %s", d.page, pageToken(d.state()))
 	d.printf("open %s   the Git host, with the clusters and the pull requests", d.host.URL)
 	d.printf("\nFive things to try, in another terminal:")
 	for i, t := range things {
@@ -103,11 +105,12 @@ func (d *demo) invite(things []thing) {
 	d.printf("\nPress Ctrl-C to stop everything and remove %s.", d.dir)
 }
 
-// token returns the token of the daemon's page.
-func (d *demo) token() string {
-	text, err := os.ReadFile(filepath.Join(d.state(), "admin.token"))
+// pageToken returns the token of the page of the daemon with a state.
+func pageToken(state string) string {
+	name := filepath.Join(state, "admin.token")
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return "in " + filepath.Join(d.state(), "admin.token")
+		return "in " + name
 	}
 	return strings.TrimSpace(string(text))
 }
@@ -143,17 +146,10 @@ func (d *demo) doAll(ctx context.Context, things []thing) error {
 	return nil
 }
 
-// printIndented prints lines of a command's output.
-func (d *demo) printIndented(text string) {
-	for line := range strings.Lines(text) {
-		d.printf("     %s", strings.TrimRight(line, "\n"))
-	}
-}
-
-// press clicks Merge on the page of a pull request.
-func (d *demo) press(ctx context.Context, number int64) error {
+// pressMerge clicks Merge on the page of a pull request.
+func pressMerge(ctx context.Context, r *host.Repository, number int64) error {
 	form := url.Values{"do": {"merge"}}.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.rendered.PullURL(number), strings.NewReader(form))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.PullURL(number), strings.NewReader(form))
 	if err != nil {
 		return err
 	}
@@ -178,14 +174,14 @@ func (d *demo) showUpgrade(ctx context.Context, number int64) error {
 		return err
 	}
 	d.printf("   %s reports success, and the next wave is open:\n   Merge: %s", waves()[0], d.rendered.PullURL(next))
-	if err := d.press(ctx, next); err != nil {
+	if err := pressMerge(ctx, d.rendered, next); err != nil {
 		return err
 	}
 	if err := d.waitForWaves(ctx); err != nil {
 		return err
 	}
 	for _, c := range clusters {
-		d.printf("   %-8s %d proxies of %s", c.name, d.proxies(ctx, c.name, newIstio), newIstio)
+		d.printf("   %-8s %d proxies of %s", c.name, countProxies(ctx, d.rendered, c.name, newIstio), newIstio)
 	}
 	return nil
 }
