@@ -164,7 +164,7 @@ func (in *initRun) runInit(ctx context.Context) error {
 	}
 	switch {
 	case len(outs) == 0 && in.kept > 0:
-		fmt.Fprint(in.streams.Err, in.listLeftOut("warning: no pipeline for "))
+		fmt.Fprint(in.streams.Err, listLeftOut(in.leftOut, "warning: no pipeline for "))
 		return errAllExist
 	case len(outs) == 0:
 		return fmt.Errorf("nothing to write: %s already exists and is kept; use --force to replace it, or --source to write a pipeline for it", in.to)
@@ -187,7 +187,7 @@ func (in *initRun) makePolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.policy, err = in.newFile(in.to, text)
+	in.policy, err = newFile(in.force, in.to, text)
 	return err
 }
 
@@ -231,14 +231,14 @@ func (in *initRun) makePipelines(ctx context.Context) ([]files.Output, error) {
 		return nil, err
 	}
 	for _, one := range plan { // before the time for rendering is spent
-		if _, err := in.newFile(one.file, nil); err != nil {
+		if _, err := newFile(in.force, one.file, nil); err != nil {
 			return nil, err
 		}
 		if _, err := scaffold.Pipeline(one.options); err != nil {
 			return nil, err
 		}
 	}
-	if in.isOfOwnRepository() {
+	if in.repository.isSource(in.source) {
 		if plan, err = in.tryPipelines(ctx, plan); err != nil {
 			return nil, err
 		}
@@ -249,7 +249,7 @@ func (in *initRun) makePipelines(ctx context.Context) ([]files.Output, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := in.newFile(one.file, text)
+		out, err := newFile(in.force, one.file, text)
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 		}
 		o.Source = url
 	}
-	if !in.isOfOwnRepository() {
+	if !in.repository.isSource(in.source) {
 		o.PolicyFile = filepath.Base(in.to)
 		return nil
 	}
@@ -279,8 +279,8 @@ func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
 }
 
 // newFile is a file that may be written.
-func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
-	if !in.force && fileExists(path) {
+func newFile(force bool, path string, text []byte) (*files.Output, error) {
+	if !force && fileExists(path) {
 		return nil, fmt.Errorf("%s already exists; use --force to replace it", path)
 	}
 	out, err := files.To(path, text)
@@ -297,7 +297,7 @@ func fileExists(path string) bool {
 func (in *initRun) printNextSteps() {
 	var b strings.Builder
 	if in.policy != nil {
-		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, in.originText())
+		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, originText(in.imported))
 		if in.imported != nil {
 			for _, resource := range in.importing.unread {
 				fmt.Fprintf(&b, "%s: %s\n", result.Warning, unreadableResourceNotice(resource))
@@ -319,7 +319,7 @@ func (in *initRun) printNextSteps() {
 	b.WriteString("\nNext:\n")
 	var steps [][2]string
 	dir, by := quoteShellWord(filepath.ToSlash(in.dir)), ""
-	if in.policyIsFound() {
+	if policyIsFound(in.dir, in.to) {
 		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags(), "check everything"})
 	} else {
 		by = "-p " + quoteShellWord(in.to) + " "
@@ -342,11 +342,6 @@ func (in *initRun) printNextSteps() {
 	fmt.Fprint(in.streams.Err, b.String())
 }
 
-// isOfOwnRepository reports whether the pipeline's source is the repository that the command runs in.
-func (in *initRun) isOfOwnRepository() bool {
-	return in.repository != nil && (in.source == "." || in.repository.hasRemoteURL(in.source))
-}
-
 // directoryFlags returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
 func (in *initRun) directoryFlags() string {
 	flags := ""
@@ -356,7 +351,7 @@ func (in *initRun) directoryFlags() string {
 	if in.pipelines != "pipelines" {
 		flags += " --pipelines " + quoteShellWord(in.pipelines)
 	}
-	if !in.isOfOwnRepository() {
+	if !in.repository.isSource(in.source) {
 		flags += " --policies " + quoteShellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.to)), "."))
 	}
 	return flags
@@ -366,7 +361,7 @@ func (in *initRun) directoryFlags() string {
 func (in *initRun) pipelineSteps() (steps [][2]string) {
 	flags := in.directoryFlags()
 	render := "prerig render" + flags
-	if in.isOfOwnRepository() {
+	if in.repository.isSource(in.source) {
 		render += " --source " + quoteShellWord(cmp.Or(in.repository.relativeRootPath(), "."))
 	}
 	if in.unlocked {
@@ -381,21 +376,21 @@ func (in *initRun) pipelineSteps() (steps [][2]string) {
 		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
 }
 
-// policyIsFound reports whether commands find the policy for the manifests without a flag.
-func (in *initRun) policyIsFound() bool {
-	found, err := (&policy.Finder{}).Near(in.dir)
+// policyIsFound reports whether commands find a policy for the manifests of a directory without a flag.
+func policyIsFound(dir, name string) bool {
+	found, err := (&policy.Finder{}).Near(dir)
 	if err != nil || found == "" {
 		return false
 	}
 	a, errA := filepath.Abs(found)
-	b, errB := filepath.Abs(in.to)
+	b, errB := filepath.Abs(name)
 	return errA == nil && errB == nil && a == b
 }
 
-// originText describes the origin of the policy.
-func (in *initRun) originText() string {
-	if in.imported != nil {
-		return in.imported.From
+// originText describes the origin of a policy; imported is nil for the built-in one.
+func originText(imported *importer.Import) string {
+	if imported != nil {
+		return imported.From
 	}
 	return "the built-in Istio policy"
 }

@@ -67,7 +67,7 @@ func (in *initRun) promptForMissing(ctx context.Context) error {
 			fmt.Fprintln(in.streams.Err, "Enter accepts the answer in brackets, Ctrl-C stops; nothing is written before the last answer.")
 			said = true
 		}
-		if err := in.askUntilValid(ctx, lines, *q); err != nil {
+		if err := askUntilValid(ctx, in.streams.Err, lines, *q); err != nil {
 			return err
 		}
 	}
@@ -75,16 +75,16 @@ func (in *initRun) promptForMissing(ctx context.Context) error {
 }
 
 // askUntilValid asks until the answer can be used.
-func (in *initRun) askUntilValid(ctx context.Context, lines <-chan string, q question) error {
-	fmt.Fprintln(in.streams.Err, "\n"+q.text)
+func askUntilValid(ctx context.Context, out io.Writer, lines <-chan string, q question) error {
+	fmt.Fprintln(out, "\n"+q.text)
 	for range maxTries {
-		fmt.Fprintf(in.streams.Err, "--%s [%s]: ", q.flag, q.usual)
+		fmt.Fprintf(out, "--%s [%s]: ", q.flag, q.usual)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case answer, ok := <-lines:
 			if !ok {
-				fmt.Fprintln(in.streams.Err)
+				fmt.Fprintln(out)
 				return errors.New("the input ended before the last answer; nothing was written. Use --yes to accept all defaults")
 			}
 			if answer = strings.TrimSpace(answer); answer == "" {
@@ -97,7 +97,7 @@ func (in *initRun) askUntilValid(ctx context.Context, lines <-chan string, q que
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			fmt.Fprintln(in.streams.Err, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
+			fmt.Fprintln(out, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
 		}
 	}
 	return fmt.Errorf("no valid answer for --%s; nothing was written", q.flag)
@@ -201,7 +201,7 @@ func (in *initRun) sourceQuestion(context.Context) *question {
 
 // buildsQuestion asks what gets a pipeline, if there is a choice. What cannot be inspected is an error later.
 func (in *initRun) buildsQuestion(context.Context) *question {
-	if in.source == "" || !in.isOfOwnRepository() {
+	if in.source == "" || !in.repository.isSource(in.source) {
 		return nil
 	}
 	found, err := in.inspect()

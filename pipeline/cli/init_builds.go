@@ -263,7 +263,7 @@ func (in *initRun) planPipelines(o scaffold.PipelineOptions) ([]planned, error) 
 
 // chooseBuilds returns what pipelines are written for. A source that is not this repository is not read.
 func (in *initRun) chooseBuilds() ([]discover.Build, error) {
-	if !in.isOfOwnRepository() {
+	if !in.repository.isSource(in.source) {
 		at := filepath.ToSlash(filepath.Clean(in.dir))
 		return []discover.Build{{Kind: discover.Manifests, Path: at, Spec: v1alpha1.Build{Path: at}}}, nil
 	}

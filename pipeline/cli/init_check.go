@@ -31,7 +31,7 @@ func (in *initRun) checkFlags() error {
 		return errors.New("--kubeconfig and --context require --from cluster")
 	case in.source == "" && !in.canAskUser() && slices.ContainsFunc([]string{"branch", "publish", "name", "pipelines", "builds"}, given):
 		return errors.New("--branch, --publish, --name, --pipelines and --builds apply to pipelines; set --source")
-	case in.source != "" && given("builds") && !in.isOfOwnRepository():
+	case in.source != "" && given("builds") && !in.repository.isSource(in.source):
 		return errors.New("--builds requires --source .: another repository is not inspected; run init in a clone of it")
 	}
 	if given("from") || !in.canAskUser() {
@@ -39,7 +39,11 @@ func (in *initRun) checkFlags() error {
 			return err
 		}
 	}
-	return in.checkValues()
+	// An error in the written files would name lines of files that are not written.
+	if in.branch != "" && in.branch == in.publish {
+		return fmt.Errorf("--publish %s is the branch of the source; choose another branch", in.publish)
+	}
+	return nil
 }
 
 // checkFrom rejects flags about an import without one.
@@ -51,15 +55,6 @@ func (in *initRun) checkFrom() error {
 		if in.cmd.Flags().Changed(flag) {
 			return fmt.Errorf("--%s applies to an import, and the policy is based on the built-in one; set --from %s, or --from with a chart or manifests", flag, fromCluster)
 		}
-	}
-	return nil
-}
-
-// checkValues rejects values that would make the written files invalid: an error in them would name lines of files that
-// are not written.
-func (in *initRun) checkValues() error {
-	if in.branch != "" && in.branch == in.publish {
-		return fmt.Errorf("--publish %s is the branch of the source; choose another branch", in.publish)
 	}
 	return nil
 }

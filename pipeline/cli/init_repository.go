@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -57,17 +58,12 @@ func withoutCredentials(raw string) string {
 	return u.String()
 }
 
-// hasRemoteURL reports whether a URL is that of one of the remotes.
-func (r *ownRepository) hasRemoteURL(source string) bool {
+// isSource reports whether the source of a pipeline is this repository: "." or the URL of one of its remotes.
+func (r *ownRepository) isSource(source string) bool {
 	if r == nil {
 		return false
 	}
-	for _, one := range r.urls {
-		if giturl.Same(one, source) {
-			return true
-		}
-	}
-	return false
+	return source == "." || slices.ContainsFunc(r.urls, func(url string) bool { return giturl.Same(url, source) })
 }
 
 // pathFromRoot returns the path of a file from the root of the repository.

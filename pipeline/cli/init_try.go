@@ -45,20 +45,23 @@ func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned,
 	snapshot := &source.Snapshot{Tree: found.files, Revision: "dir@" + found.files.ID()}
 	renderer.Instead = func(catalog.Entry, v1alpha1.NamedSource) *source.Snapshot { return snapshot }
 	renderer.Builder.Policies = dir
-	if in.policy != nil { // it is not in the repository yet
+	newPolicy := "" // its path in the repository
+	if in.policy != nil {
+		newPolicy, _ = in.repository.pathFromRoot(in.to) // it is not in the repository yet
 		if err := os.WriteFile(filepath.Join(dir, newPolicyFile), in.policy.Data, 0o600); err != nil {
 			return nil, err
 		}
 	}
 	entries := make([]catalog.Entry, len(plan))
 	for i := range plan {
-		if entries[i], err = in.trialEntry(plan[i].options); err != nil {
+		if entries[i], err = trialEntry(plan[i].options, newPolicy); err != nil {
 			return nil, err
 		}
-		if err := in.addChartRepositories(ctx, renderer, &plan[i], &entries[i]); err != nil {
+		if err := addChartRepositories(ctx, renderer, &plan[i], &entries[i], newPolicy); err != nil {
 			return nil, err
 		}
 	}
+	in.unlocked = slices.ContainsFunc(entries, found.isUnlocked)
 	results := renderer.All(ctx, entries)
 	local.bar.clearLine()
 	if err := ctx.Err(); err != nil {
@@ -67,7 +70,7 @@ func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned,
 	var out []planned
 	var incomplete []dryrun.Result
 	for i, r := range results {
-		if r.Err != nil && !(plan[i].explicit || in.isUnlocked(entries[i])) {
+		if r.Err != nil && !(plan[i].explicit || found.isUnlocked(entries[i])) {
 			plan[i].problem = shortenLine(r.Err.Error(), maxProblem)
 			in.leftOut = append(in.leftOut, plan[i])
 			continue
@@ -78,7 +81,7 @@ func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned,
 	reportProblems(&in.missing, incomplete, false)
 	if len(out) == 0 && len(plan) > 0 && in.kept == 0 {
 		return nil, fmt.Errorf("nothing was written, as none of %s can be rendered:\n%s",
-			describeBuilds(buildsOf(plan)), strings.TrimSuffix(in.listLeftOut("  "), "\n"))
+			describeBuilds(buildsOf(plan)), strings.TrimSuffix(listLeftOut(in.leftOut, "  "), "\n"))
 	}
 	return out, nil
 }
@@ -86,21 +89,21 @@ func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned,
 // newPolicyFile is the name of a policy that is not written yet.
 const newPolicyFile = "new.yaml"
 
-// trialEntry returns a pipeline as the catalog has it.
-func (in *initRun) trialEntry(o scaffold.PipelineOptions) (catalog.Entry, error) {
+// trialEntry returns a pipeline as the catalog has it. newPolicy is the path of a policy that is not written yet.
+func trialEntry(o scaffold.PipelineOptions, newPolicy string) (catalog.Entry, error) {
 	text, err := scaffold.Pipeline(o)
 	if err != nil {
 		return catalog.Entry{}, err
 	}
 	e := catalog.Parse(o.Name, text)[0]
-	if at, err := in.repository.pathFromRoot(in.to); err == nil && in.policy != nil && o.Policy == at {
+	if newPolicy != "" && o.Policy == newPolicy {
 		e.Pipeline.Spec.Policies = []v1alpha1.PolicyRef{{File: newPolicyFile}}
 	}
 	return e, nil
 }
 
 // addChartRepositories lets a pipeline use the chart repositories that the source names. Builds that fail are reported by their render.
-func (in *initRun) addChartRepositories(ctx context.Context, renderer *dryrun.Renderer, p *planned, e *catalog.Entry) error {
+func addChartRepositories(ctx context.Context, renderer *dryrun.Renderer, p *planned, e *catalog.Entry, newPolicy string) error {
 	spec := &p.options.Build
 	if spec.Helm == nil && spec.Releases == nil && spec.HelmCharts == nil {
 		return nil
@@ -119,27 +122,22 @@ func (in *initRun) addChartRepositories(ctx context.Context, renderer *dryrun.Re
 	if len(spec.ChartRepositories) == 0 {
 		return nil
 	}
-	with, err := in.trialEntry(p.options)
+	with, err := trialEntry(p.options, newPolicy)
 	if err != nil || with.Err != nil { // a repository that a pipeline cannot name is reported by the render
 		spec.ChartRepositories = nil
 		return nil //nolint:nilerr // see above
 	}
 	*e = with
-	if !in.hasChartLock() {
-		in.unlocked = true
-	}
 	return nil
 }
 
-// hasChartLock reports whether the repository locks charts.
-func (in *initRun) hasChartLock() bool {
-	_, err := in.inspected.view().Lookup(v1alpha1.DefaultChartLock)
-	return err == nil
-}
-
-// isUnlocked reports whether a pipeline needs charts that have to be locked.
-func (in *initRun) isUnlocked(e catalog.Entry) bool {
-	return e.Pipeline != nil && len(e.Pipeline.Spec.Build.ChartRepositories) > 0 && !in.hasChartLock()
+// isUnlocked reports whether a pipeline needs charts, and the repository has none locked.
+func (f *inspection) isUnlocked(e catalog.Entry) bool {
+	if e.Pipeline == nil || len(e.Pipeline.Spec.Build.ChartRepositories) == 0 {
+		return false
+	}
+	_, err := f.view().Lookup(v1alpha1.DefaultChartLock)
+	return err != nil
 }
 
 // withoutWarnings returns a result with its errors alone.
@@ -166,11 +164,11 @@ func buildsOf(plan []planned) (out []discover.Build) {
 }
 
 // listLeftOut lists the builds without a pipeline, in lines with a prefix.
-func (in *initRun) listLeftOut(prefix string) string {
+func listLeftOut(leftOut []planned, prefix string) string {
 	var b strings.Builder
-	for i, one := range in.leftOut {
-		if i == named && len(in.leftOut) > named+1 {
-			fmt.Fprintf(&b, "%s%s more, which cannot be rendered either\n", prefix, describeBuilds(buildsOf(in.leftOut[i:])))
+	for i, one := range leftOut {
+		if i == named && len(leftOut) > named+1 {
+			fmt.Fprintf(&b, "%s%s more, which cannot be rendered either\n", prefix, describeBuilds(buildsOf(leftOut[i:])))
 			break
 		}
 		fmt.Fprintf(&b, "%s%s (%s): %s\n", prefix, one.build.Path, one.build.Kind, one.problem)
@@ -193,7 +191,7 @@ func (in *initRun) describePipelines(b *strings.Builder) {
 	if in.missing.Len() > 0 {
 		fmt.Fprintf(b, "\nNot everything can be rendered yet:\n%s\n", in.missing.String())
 	}
-	b.WriteString(in.listLeftOut("warning: no pipeline for "))
+	b.WriteString(listLeftOut(in.leftOut, "warning: no pipeline for "))
 	if in.untried != nil {
 		fmt.Fprintf(b, "warning: the pipelines were not rendered: %v\n", in.untried)
 	}
@@ -203,7 +201,7 @@ func (in *initRun) describePipelines(b *strings.Builder) {
 // describeOthers names what gets no pipeline, and how it would.
 func (in *initRun) describeOthers(b *strings.Builder) {
 	switch {
-	case in.source != "" && !in.isOfOwnRepository():
+	case in.source != "" && !in.repository.isSource(in.source):
 		fmt.Fprintf(b, "info: %s is not inspected, and the pipeline renders its directory %s; in a clone of it, "+
 			"prerig init --source . writes a pipeline for each root\n", in.source, in.written[0].build.Path)
 		return
