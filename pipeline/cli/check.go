@@ -24,9 +24,8 @@ import (
 type checkRun struct {
 	manifestRun
 	reportFlags
+	checkParts
 	version string
-	// injection, lint and gate are the parts that run.
-	injection, lint, gate bool
 
 	asIs           bool
 	pods, injected int // that lint has checked, and that have an injected sidecar
@@ -36,8 +35,14 @@ type checkRun struct {
 	gateFlags
 }
 
+// checkParts are the parts that run.
+type checkParts struct{ injection, lint, gate bool }
+
+// allParts are those of prerig check.
+var allParts = checkParts{injection: true, lint: true, gate: true}
+
 func newCheck(streams Streams, version string) *cobra.Command {
-	c := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, injection: true, lint: true, gate: true}
+	c := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, checkParts: allParts}
 	cmd := newCommand("check [FILE|DIRECTORY]...", "Find risks, and what a cluster would reject, in injected manifests")
 	cmd.Long = `Inject the files in memory, as prerig inject does, and print one list of everything that is wrong
 with the result:
@@ -106,7 +111,7 @@ func (c *checkRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	known, err := c.readBaseline()
+	known, err := readBaseline(c.baseline)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ var injectionRules = []format.Rule{
 }
 
 // rules returns the rules of the parts that run.
-func (c *checkRun) rules() (out []format.Rule) {
+func (c checkParts) rules() (out []format.Rule) {
 	if c.injection {
 		for _, r := range injectionRules {
 			r.Group, r.Document = "Injection", "docs/cli.md"
@@ -78,7 +78,7 @@ func describeLintRule(r lint.Rule) format.Rule {
 }
 
 // describedRules returns the rules for SARIF. The gate alone describes those of lint that have rejected a pod.
-func (c *checkRun) describedRules(rejected result.Results) (out []format.Rule) {
+func (c checkParts) describedRules(rejected result.Results) (out []format.Rule) {
 	if !c.lint {
 		for _, r := range lint.Rules() {
 			if slices.ContainsFunc(rejected, func(one result.Result) bool { return one.Tags[result.TagCode] == r.Code }) {
@@ -138,7 +138,7 @@ func (c *checkRun) explainRule() error {
 		_, err := fmt.Fprint(c.streams.Out, r.Explain())
 		return err
 	}
-	all := (&checkRun{injection: true, lint: true, gate: true}).rules()
+	all := allParts.rules()
 	code := strings.ToLower(c.explain)
 	i := slices.IndexFunc(all, func(r format.Rule) bool { return r.Code == code })
 	if i < 0 {
@@ -168,7 +168,7 @@ func (c *checkRun) parseSeverities() (severities, error) {
 		return out, err
 	}
 	for _, code := range slices.Sorted(maps.Keys(given)) {
-		if err := out.set(c, code, given[code]); err != nil {
+		if err := out.set(c.checkParts, code, given[code]); err != nil {
 			return out, fmt.Errorf("--rule: %w", err)
 		}
 	}
@@ -184,7 +184,7 @@ func (c *checkRun) parseSeverities() (severities, error) {
 }
 
 // set records the severity of a rule of one of the parts.
-func (s severities) set(c *checkRun, code, severity string) error {
+func (s severities) set(c checkParts, code, severity string) error {
 	_, isLint := lint.Lookup(code)
 	_, isGate := gate.Lookup(code)
 	switch {

@@ -177,7 +177,7 @@ func TestCheckUpdates(t *testing.T) {
 
 // TestExplainEveryCode: each part explains the codes of all, in any case, and suggests a similar one.
 func TestExplainEveryCode(t *testing.T) {
-	rules := (&checkRun{injection: true, lint: true, gate: true}).rules()
+	rules := allParts.rules()
 	if len(rules) < 50 {
 		t.Errorf("%d rules", len(rules))
 	}

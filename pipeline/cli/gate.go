@@ -34,7 +34,7 @@ type gateFlags struct {
 }
 
 func newGate(streams Streams, version string) *cobra.Command {
-	g := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, gate: true}
+	g := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, checkParts: checkParts{gate: true}}
 	cmd := newCommand("gate [FILE|DIRECTORY]...", "Check injected objects for what a cluster would reject")
 	cmd.Long = `Check the objects after injection for everything that the API server would reject: unknown
 fields, wrong types and values, missing fields, names and labels, and kinds that the version

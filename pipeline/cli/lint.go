@@ -15,7 +15,7 @@ import (
 )
 
 func newLint(streams Streams, version string) *cobra.Command {
-	l := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, lint: true}
+	l := &checkRun{manifestRun: manifestRun{streams: streams}, version: version, checkParts: checkParts{lint: true}}
 	cmd := newCommand("lint [FILE|DIRECTORY]...", "Check injected pods for risks")
 	cmd.Long = `Check the pods after injection: how they start, stop and complete, what they request, what
 they are allowed to do, and their annotations. Manifests are not changed.

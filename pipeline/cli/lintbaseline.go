@@ -16,17 +16,17 @@ import (
 )
 
 // readBaseline reads the file of --baseline; nil without one.
-func (l *checkRun) readBaseline() (*baseline.Baseline, error) {
-	if l.baseline == "" {
+func readBaseline(name string) (*baseline.Baseline, error) {
+	if name == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(l.baseline)
+	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading the baseline: %w; create one with --write-baseline", err)
 	}
 	b, err := baseline.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l.baseline, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return b, nil
 }
