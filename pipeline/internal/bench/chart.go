@@ -24,17 +24,10 @@ const warming = 300 * time.Millisecond
 
 // measureChart renders one chart in renderers that wait for work, and by helm template.
 func (b *benchRun) measureChart() error {
-	files, err := chartFiles(b.chart)
+	source, err := chartTree(b.chart)
 	if err != nil {
 		return err
 	}
-	builder := tree.NewBuilder(tree.Limits{})
-	for name, content := range files {
-		if err := builder.Add("chart/"+name, tree.File, content); err != nil {
-			return err
-		}
-	}
-	source := builder.Build()
 	command := []string{filepath.Join(filepath.Dir(b.prerig), render.Program)}
 	pool, err := render.NewPool(render.Options{Command: command, Warm: 1})
 	if err != nil {
@@ -83,6 +76,21 @@ func (b *benchRun) measureChart() error {
 		[]string{"", "time", "most memory", "without the program's own pages"},
 		[]string{"helm template", benchmark.Millis(benchmark.Median(hands...)), benchmark.Megabytes(helmMemory), ""},
 		[]string{"a renderer that waits for work", benchmark.Millis(median), benchmark.Megabytes(memory), benchmark.Megabytes(own)})
+}
+
+// chartTree returns a source with a chart in the directory chart.
+func chartTree(at string) (*tree.Tree, error) {
+	files, err := chartFiles(at)
+	if err != nil {
+		return nil, err
+	}
+	builder := tree.NewBuilder(tree.Limits{})
+	for name, content := range files {
+		if err := builder.Add("chart/"+name, tree.File, content); err != nil {
+			return nil, err
+		}
+	}
+	return builder.Build(), nil
 }
 
 // timeHelm runs Helm, and returns its duration and peak resident memory.

@@ -73,8 +73,13 @@ func (b *benchRun) measureSmallApplication() error {
 	if err := d.Stop(); err != nil {
 		return err
 	}
+	return b.reportSmallApplication(hands, ours, none, memory)
+}
+
+// reportSmallApplication reports the times of the script, of the daemon, and of events that touch no pipeline.
+func (b *benchRun) reportSmallApplication(hands, ours, none []time.Duration, memory int64) error {
 	ratio := benchmark.Median(ours...).Seconds() / benchmark.Median(hands...).Seconds()
-	err = b.report.Table(fmt.Sprintf("one small application: a Deployment, a Service and a ConfigMap; %d rounds", b.rounds),
+	err := b.report.Table(fmt.Sprintf("one small application: a Deployment, a Service and a ConfigMap; %d rounds", b.rounds),
 		[]string{"", "time", ""},
 		[]string{"script: clone, kustomize build, commit, push", benchmark.Millis(benchmark.Median(hands...)), ""},
 		[]string{"prerig serve, from the event to the pushed commit", benchmark.Millis(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)},
