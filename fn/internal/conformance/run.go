@@ -300,26 +300,35 @@ func (c *Case) compareInjected(got Injected, want []map[string]any) Outcome {
 	if diff == "" {
 		return Outcome{Case: c, Status: Equal, Notes: got.Notes}
 	}
-	if c.Path == "kube-inject" && len(ours) == len(theirs) {
-		var reasons []string
-		for i := range ours {
-			var why []string
-			if ours[i], why, err = c.withoutWebhookOnly(ours[i], theirs[i]); err != nil {
-				return fail(err)
-			}
-			reasons = append(reasons, why...)
-		}
-		if len(reasons) > 0 {
-			if diff, err = diffObjectLists(ours, theirs); err != nil {
-				return fail(err)
-			}
-			if diff == "" {
-				slices.Sort(reasons)
-				return Outcome{Case: c, Status: EqualButWebhookOnly, Detail: strings.Join(slices.Compact(reasons), "; "), Notes: got.Notes}
-			}
-		}
+	if c.Path != "kube-inject" || len(ours) != len(theirs) {
+		return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
+	}
+	reasons, diff, err := c.compareWithoutWebhookOnly(ours, theirs, diff)
+	switch {
+	case err != nil:
+		return fail(err)
+	case diff == "":
+		return Outcome{Case: c, Status: EqualButWebhookOnly, Detail: strings.Join(reasons, "; "), Notes: got.Notes}
 	}
 	return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
+}
+
+// compareWithoutWebhookOnly takes out of our objects what only the webhook does, and returns the reasons and the difference that is left.
+// diff is the one with all of it.
+func (c *Case) compareWithoutWebhookOnly(ours, theirs []map[string]any, diff string) (reasons []string, left string, err error) {
+	for i := range ours {
+		var why []string
+		if ours[i], why, err = c.withoutWebhookOnly(ours[i], theirs[i]); err != nil {
+			return nil, "", err
+		}
+		reasons = append(reasons, why...)
+	}
+	if len(reasons) == 0 {
+		return nil, diff, nil
+	}
+	slices.Sort(reasons)
+	left, err = diffObjectLists(ours, theirs)
+	return slices.Compact(reasons), left, err
 }
 
 // flattenForComparison returns objects one by one, with a CronJob's metadata where the webhook has it.
