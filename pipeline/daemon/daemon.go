@@ -36,6 +36,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/chart"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/telemetry"
@@ -275,29 +276,8 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if p.catalog, err = openCatalog(ctx, c, p.fetcher, p.store, p.cluster, worker, o.Log); err != nil {
 		return err
 	}
-	if o.Render.Warm == 0 {
-		o.Render.Warm = min(c.Workers, 4)
-	}
-	o.Render.Namespaces = func(have bool, err error) { reportNamespaceIsolation(have, err, p.metrics, o.Log) }
-	if p.pool, err = render.NewPool(o.Render); err != nil {
+	if err := p.openBuilder(storing, limits, reach.Sources); err != nil {
 		return err
-	}
-	validator := gate.InstalledValidator()
-	if c.Workers > 0 {
-		go reportIsolation(storing, p.pool, p.metrics, o.Log)
-		if validator == nil {
-			o.Log.Warn(gate.NotInstalled)
-		}
-	}
-	bases, err := c.RemotePatterns()
-	if err != nil {
-		return err
-	}
-	p.builder = &build.Builder{
-		Renderer: p.pool, Validator: validator, Policies: c.Policies, Limits: limits, Repositories: p.fetcher,
-		Charts: chart.New(chart.Options{StateDir: c.State, Secrets: p.secrets, Dialer: p.dialer, Sources: reach.Sources}),
-		Bases:  bases, Cache: openBuildCache(c, p.metrics, o.Log),
-		Objects: p.cluster.policyObjects(), Cluster: p.cluster.policyCompleter(), Version: o.Version,
 	}
 	if p.artifacts, err = openArtifacts(c, o, p.catalog, p.queue); err != nil {
 		return err
@@ -318,6 +298,37 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	})
 	p.preview, err = p.newPreviewer(reach, limits)
 	return err
+}
+
+// openBuilder opens the pool of renderers and what builds with it. sources are the addresses that charts may be fetched from.
+func (p *components) openBuilder(storing context.Context, limits render.Limits, sources []giturl.Pattern) error {
+	c, o := p.config, p.options
+	if o.Render.Warm == 0 {
+		o.Render.Warm = min(c.Workers, 4)
+	}
+	o.Render.Namespaces = func(have bool, err error) { reportNamespaceIsolation(have, err, p.metrics, o.Log) }
+	var err error
+	if p.pool, err = render.NewPool(o.Render); err != nil {
+		return err
+	}
+	validator := gate.InstalledValidator()
+	if c.Workers > 0 {
+		go reportIsolation(storing, p.pool, p.metrics, o.Log)
+		if validator == nil {
+			o.Log.Warn(gate.NotInstalled)
+		}
+	}
+	bases, err := c.RemotePatterns()
+	if err != nil {
+		return err
+	}
+	p.builder = &build.Builder{
+		Renderer: p.pool, Validator: validator, Policies: c.Policies, Limits: limits, Repositories: p.fetcher,
+		Charts: chart.New(chart.Options{StateDir: c.State, Secrets: p.secrets, Dialer: p.dialer, Sources: sources}),
+		Bases:  bases, Cache: openBuildCache(c, p.metrics, o.Log),
+		Objects: p.cluster.policyObjects(), Cluster: p.cluster.policyCompleter(), Version: o.Version,
+	}
+	return nil
 }
 
 // openBuildCache returns the build cache, or nil if builds are not cached.
