@@ -96,6 +96,16 @@ Exit codes:
 
   # one of several revisions
   prerig import --revision canary cluster.yaml`
+	im.importFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		im.cluster = cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context")
+		return im.runImport(cmd.Context(), args)
+	}
+	return cmd
+}
+
+// importFlags adds the flags of the command.
+func (im *importRun) importFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &im.exclude)
@@ -112,14 +122,9 @@ Exit codes:
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
-	im.destinationFlags(cmd, streams, "", "file to write (default: standard output)", manifestFormats)
+	im.destinationFlags(cmd, im.streams, "", "file to write (default: standard output)", manifestFormats)
 	mustRegister(cmd.MarkFlagFilename("to", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("watch-diff", "yaml", "yml"))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		im.cluster = cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context")
-		return im.runImport(cmd.Context(), args)
-	}
-	return cmd
 }
 
 func (im *importRun) runImport(ctx context.Context, args []string) error {

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/importer"
@@ -96,6 +94,23 @@ repeated.`
   prerig init k8s/ --from charts/istiod --values mesh-values.yaml --kubernetes-version 1.34
   prerig init --yes --source .                   # a pipeline for each root of this repository
   prerig init --yes --source . --builds 'clusters/*' --publish rendered`
+	in.initFlags(cmd)
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in.cmd, in.dir = cmd, "."
+		if len(args) == 1 {
+			in.dir = args[0]
+		}
+		return in.runInit(cmd.Context())
+	}
+	return cmd
+}
+
+// initFlags adds the flags of the command.
+func (in *initRun) initFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&in.from, "from", fromBuiltIn, "base of the policy: built-in, cluster, or the path of a chart or of manifests")
 	f.StringArrayVar(&in.valuesFiles, "values", nil, "values file for the chart of --from; may be repeated")
@@ -111,7 +126,7 @@ repeated.`
 	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's default branch)")
 	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
 	f.StringVar(&in.name, "name", "", "name of the pipeline, if there is one (default: the name of the source, or with several that of the directory)")
-	in.destinationFlags(cmd, streams, policy.FileName, "policy file to write", nil)
+	in.destinationFlags(cmd, in.streams, policy.FileName, "policy file to write", nil)
 	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline files")
 	f.BoolVar(&in.force, "force", false, "replace existing files")
 	f.BoolVarP(&in.noAsking, "yes", "y", false, "accept all defaults without asking")
@@ -120,18 +135,6 @@ repeated.`
 	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
 	mustRegister(cmd.MarkFlagDirname("pipelines"))
 	mustRegister(cmd.RegisterFlagCompletionFunc("from", completePolicyTemplates))
-	cmd.Args = cobra.MaximumNArgs(1)
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveFilterDirs
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in.cmd, in.dir = cmd, "."
-		if len(args) == 1 {
-			in.dir = args[0]
-		}
-		return in.runInit(cmd.Context())
-	}
-	return cmd
 }
 
 func (in *initRun) runInit(ctx context.Context) error {
@@ -291,116 +294,4 @@ func newFile(force bool, path string, text []byte) (*files.Output, error) {
 func fileExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// printNextSteps reports the written files, and what to do with them.
-func (in *initRun) printNextSteps() {
-	var b strings.Builder
-	if in.policy != nil {
-		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, originText(in.imported))
-		if in.imported != nil {
-			for _, resource := range in.importing.unread {
-				fmt.Fprintf(&b, "%s: %s\n", result.Warning, unreadableResourceNotice(resource))
-			}
-			for _, w := range in.imported.Warnings {
-				fmt.Fprintf(&b, "%s: %s\n", result.Warning, w)
-			}
-			for _, n := range in.imported.Notes {
-				if len(in.namespaces) > 0 && strings.HasPrefix(n, "the input has no Namespace") {
-					continue // set by the user
-				}
-				fmt.Fprintf(&b, "%s: %s\n", result.Info, n)
-			}
-		}
-	} else {
-		fmt.Fprintf(&b, "kept %s, which already exists\n", in.to)
-	}
-	in.describePipelines(&b)
-	b.WriteString("\nNext:\n")
-	var steps [][2]string
-	dir, by := quoteShellWord(filepath.ToSlash(in.dir)), ""
-	if policyIsFound(in.dir, in.to) {
-		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags(), "check everything"})
-	} else {
-		by = "-p " + quoteShellWord(in.to) + " "
-		steps = append(steps, [2]string{"prerig doctor" + in.directoryFlags() + " " + quoteShellWord(in.to), "check everything"})
-	}
-	steps = append(steps, [2]string{"prerig explain " + by + dir, "show which workloads are injected, and why"},
-		[2]string{"prerig inject --diff " + by + dir, "show what would change"})
-	if len(in.written) > 0 {
-		steps = append(steps, in.pipelineSteps()...)
-	} else {
-		steps = append(steps, [2]string{"prerig inject -i " + by + dir, "change the files"})
-	}
-	width := 0
-	for _, s := range steps {
-		width = max(width, len(s[0]))
-	}
-	for _, s := range steps {
-		fmt.Fprintf(&b, "  %-*s  # %s\n", width, s[0], s[1])
-	}
-	fmt.Fprint(in.streams.Err, b.String())
-}
-
-// directoryFlags returns the flags that locate pipelines and policies, or "" if a command finds them by itself.
-func (in *initRun) directoryFlags() string {
-	flags := ""
-	if len(in.written) == 0 {
-		return flags
-	}
-	if in.pipelines != "pipelines" {
-		flags += " --pipelines " + quoteShellWord(in.pipelines)
-	}
-	if !in.repository.isSource(in.source) {
-		flags += " --policies " + quoteShellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.to)), "."))
-	}
-	return flags
-}
-
-// pipelineSteps are what to do with a pipeline.
-func (in *initRun) pipelineSteps() (steps [][2]string) {
-	flags := in.directoryFlags()
-	render := "prerig render" + flags
-	if in.repository.isSource(in.source) {
-		render += " --source " + quoteShellWord(cmp.Or(in.repository.relativeRootPath(), "."))
-	}
-	if in.unlocked {
-		steps = append(steps, [2]string{"prerig charts lock" + flags, "lock the charts of repositories"})
-	}
-	if len(in.written) == 1 {
-		steps = append(steps, [2]string{render + " " + in.written[0].options.Name, "show the pipeline's result"})
-	} else {
-		steps = append(steps, [2]string{render + " -o rendered/", "write the results of all pipelines"})
-	}
-	return append(steps,
-		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
-}
-
-// policyIsFound reports whether commands find a policy for the manifests of a directory without a flag.
-func policyIsFound(dir, name string) bool {
-	found, err := (&policy.Finder{}).Near(dir)
-	if err != nil || found == "" {
-		return false
-	}
-	a, errA := filepath.Abs(found)
-	b, errB := filepath.Abs(name)
-	return errA == nil && errB == nil && a == b
-}
-
-// originText describes the origin of a policy; imported is nil for the built-in one.
-func originText(imported *importer.Import) string {
-	if imported != nil {
-		return imported.From
-	}
-	return "the built-in Istio policy"
-}
-
-// quoteShellWord quotes a text so that a shell reads it as one word.
-func quoteShellWord(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@+,=%", r)
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -16,13 +17,20 @@ import (
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
+// renderRun is the state of one prerig render.
+type renderRun struct {
+	localPipelines
+	streams   Streams
+	version   string
+	daemon    daemonClient
+	against   string // directory with what is published
+	out       destination
+	snapshots []string
+	verbose   bool
+}
+
 func newRender(streams Streams, version string) *cobra.Command {
-	var l localPipelines
-	var d daemonClient
-	var against string
-	var out destination
-	var snapshots []string
-	var verbose bool
+	r := &renderRun{streams: streams, version: version}
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, with the same steps as the daemon, and publish nothing. The result goes
 to standard output or, with --to, to a directory, laid out as on the branch: files that an
@@ -37,59 +45,61 @@ the daemon.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
   prerig render team/shop --revision main@sha1:f0e1d2… --snapshot mesh.yaml
   prerig render --source . --to rendered/`
-	l.addFlags(cmd)
-	l.completePipelines(cmd)
-	l.sourceFlags(cmd)
-	cmd.Flags().StringVar(&against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of --to)")
-	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
-	cmd.Flags().DurationVar(&l.timeout, "timeout", 0, "time limit of one render, for pipelines that set no shorter one (default: 2m)")
-	d.addFlags(cmd)
-	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")
-	out.destinationFlags(cmd, streams, "", "directory to write to (default: standard output)", manifestFormats)
+	r.addFlags(cmd)
+	r.completePipelines(cmd)
+	r.sourceFlags(cmd)
+	cmd.Flags().StringVar(&r.against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of --to)")
+	cmd.Flags().StringArrayVar(&r.snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", 0, "time limit of one render, for pipelines that set no shorter one (default: 2m)")
+	r.daemon.addFlags(cmd)
+	cmd.Flags().BoolVar(&r.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
+	cmd.Flags().BoolVarP(&r.verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")
+	r.out.destinationFlags(cmd, streams, "", "directory to write to (default: standard output)", manifestFormats)
 	mustRegister(cmd.MarkFlagDirname("to"))
 	mustRegister(cmd.MarkFlagDirname("against"))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var err error
-		if l.given, err = d.readSnapshots(cmd.Context(), snapshots); err != nil {
-			return err
-		}
-		if out.to != "" && out.format != "yaml" {
-			return fmt.Errorf("-o %s is for standard output; the files in %s are those of the branch", out.format, out.to)
-		}
-		if err := isDirectory("against", against); err != nil {
-			return err
-		}
-		l.results = cmp.Or(against, out.to)
-		p, closing, err := l.openDryRun(streams, version)
-		if err != nil {
-			return err
-		}
-		defer closing()
-		entries, err := l.choosePipelines(args)
-		if err != nil {
-			return err
-		}
-		results := p.All(cmd.Context(), entries)
-		l.bar.clearLine()
-		failed := reportProblems(streams.Err, results, verbose)
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
-		if out.to == "" {
-			err = printResults(streams.Out, results, out.format)
-		} else {
-			err = l.writeResults(cmd.Context(), streams.Err, results, out.to)
-		}
-		if err != nil {
-			return err
-		}
-		if failed {
-			return errReported
-		}
-		return nil
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return r.renderPipelines(cmd.Context(), args) }
 	return cmd
+}
+
+func (r *renderRun) renderPipelines(ctx context.Context, args []string) error {
+	var err error
+	if r.given, err = r.daemon.readSnapshots(ctx, r.snapshots); err != nil {
+		return err
+	}
+	if r.out.to != "" && r.out.format != "yaml" {
+		return fmt.Errorf("-o %s is for standard output; the files in %s are those of the branch", r.out.format, r.out.to)
+	}
+	if err := isDirectory("against", r.against); err != nil {
+		return err
+	}
+	r.results = cmp.Or(r.against, r.out.to)
+	p, closing, err := r.openDryRun(r.streams, r.version)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	entries, err := r.choosePipelines(args)
+	if err != nil {
+		return err
+	}
+	results := p.All(ctx, entries)
+	r.bar.clearLine()
+	failed := reportProblems(r.streams.Err, results, r.verbose)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.out.to == "" {
+		err = printResults(r.streams.Out, results, r.out.format)
+	} else {
+		err = r.writeResults(ctx, r.streams.Err, results, r.out.to)
+	}
+	if err != nil {
+		return err
+	}
+	if failed {
+		return errReported
+	}
+	return nil
 }
 
 // printResults prints the available results in a format.

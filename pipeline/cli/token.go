@@ -51,41 +51,46 @@ revoke a token, remove its entry; the daemon follows the file.`
 	mustRegister(cmd.MarkFlagFilename("file", "yaml", "yml"))
 	completeChoice(cmd, "role", []string{"metrics", "read", "operate", "administer"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return errors.New("specify one name, which identifies the token in the log: prerig daemon token create NAME --role ROLE")
-		}
-		if role == "" {
-			return errors.New("the flag --role is required: metrics, read, operate or administer")
-		}
-		if lasts < 0 {
-			return fmt.Errorf("the flag --expires-in must be more than 0, found %s", lasts)
-		}
-		var expires time.Time
-		if lasts > 0 {
-			expires = time.Now().Add(lasts).UTC().Truncate(time.Second)
-		}
-		secret, entry, err := access.NewToken(args[0], access.Grant{Role: access.Role(role), Namespaces: namespaces}, expires)
-		if err != nil {
-			return err
-		}
-		text, err := yaml.Marshal([]access.Token{entry})
-		if err != nil {
-			return fmt.Errorf("writing the entry of the token: %w", err)
-		}
-		if file != "" {
-			err = appendEntry(file, text)
-		} else {
-			_, err = fmt.Fprintf(streams.Err, "Add this to the token file (admin.tokens):\n\n%s\n", text)
-		}
-		if err == nil {
-			_, err = fmt.Fprintln(streams.Out, secret)
-		}
-		if err != nil {
-			return fmt.Errorf("writing the token: %w", err)
-		}
-		return nil
+		return writeNewToken(streams, args, access.Grant{Role: access.Role(role), Namespaces: namespaces}, file, lasts)
 	}
 	return cmd
+}
+
+// writeNewToken makes a token, prints it, and appends its entry to a file or prints that too.
+func writeNewToken(streams Streams, args []string, grant access.Grant, file string, lasts time.Duration) error {
+	if len(args) != 1 {
+		return errors.New("specify one name, which identifies the token in the log: prerig daemon token create NAME --role ROLE")
+	}
+	if grant.Role == "" {
+		return errors.New("the flag --role is required: metrics, read, operate or administer")
+	}
+	if lasts < 0 {
+		return fmt.Errorf("the flag --expires-in must be more than 0, found %s", lasts)
+	}
+	var expires time.Time
+	if lasts > 0 {
+		expires = time.Now().Add(lasts).UTC().Truncate(time.Second)
+	}
+	secret, entry, err := access.NewToken(args[0], grant, expires)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal([]access.Token{entry})
+	if err != nil {
+		return fmt.Errorf("writing the entry of the token: %w", err)
+	}
+	if file != "" {
+		err = appendEntry(file, text)
+	} else {
+		_, err = fmt.Fprintf(streams.Err, "Add this to the token file (admin.tokens):\n\n%s\n", text)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(streams.Out, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the token: %w", err)
+	}
+	return nil
 }
 
 // appendEntry appends to a file of tokens, which is created readable for its owner only. The existing content is
