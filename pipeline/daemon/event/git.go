@@ -99,7 +99,11 @@ func parseForms(parse bodyParser) bodyParser {
 		if err != nil {
 			return nil, fmt.Errorf("reading a form: %w", err)
 		}
-		return parse(h, []byte(form.Get("payload")))
+		payload := []byte(form.Get("payload"))
+		if err := checkLists(payload); err != nil {
+			return nil, err
+		}
+		return parse(h, payload)
 	}
 }
 

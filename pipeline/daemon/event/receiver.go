@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // Receiver accepts the deliveries of one sender at /hook/NAME.
@@ -169,6 +171,9 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	if err := r.verifyDelivery(h, token, body, now); err != nil {
 		return Event{}, err
 	}
+	if err := checkLists(body); err != nil {
+		return Event{}, err
+	}
 	changes, err := s.parse(h, body)
 	if err != nil || len(changes) == 0 {
 		err = checkKind(r.Provider, h, body, err)
@@ -180,6 +185,16 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 		return Event{}, err
 	}
 	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
+}
+
+// checkLists refuses a body with lists of so many elements that these take a hundred times its size when they are decoded. Those of
+// real deliveries, the longest of which are names of files, have more than 16 bytes on average.
+func checkLists(body []byte) error {
+	const always, least = 10_000, 16
+	if budget.CheckElements(body, always+len(body)/least) != nil {
+		return errors.New("reading a delivery: it has lists of empty elements")
+	}
+	return nil
 }
 
 // maxChanges bounds the changes of a delivery, in bytes. Each has all names of its repository, so that a delivery of

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/pipeline/internal/process/egress"
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
@@ -85,11 +87,21 @@ func Config(file, kubeContext string) (*rest.Config, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "prerig-verify"
 	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundLists{egress.BoundAnswers(next, maxAnswer)} })
 	return config, nil
 }
 
-// page is how many objects are asked for at once.
-const page = 500
+const (
+	// page is how many objects are asked for at once. A server may ignore it, and answer with none.
+	page = 500
+	// maxAnswer is how many bytes an answer has at most: a thousand objects of the largest size that etcd stores are 1.5 GB, those
+	// that people have are some kilobytes.
+	maxAnswer = 512 << 20
+	// maxObjects is how many objects of one resource are read: six times as many pods as Kubernetes supports.
+	maxObjects = 1_000_000
+	// maxRestarts is how often a list that has expired is read again.
+	maxRestarts = 3
+)
 
 // fewNamespaces is up to how many namespaces are read one by one: that needs no right to read the others.
 const fewNamespaces = 10
@@ -222,14 +234,18 @@ func (r *reader) listEachNamespace(ctx context.Context, one Resource) (out []map
 func (r *reader) listAllPages(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
 	options := metav1.ListOptions{Limit: page}
 	var out []map[string]any
-	for {
+	for restarts, count := 0, 0; ; {
 		found, err := r.objects.Resource(one.GroupVersionResource).Namespace(namespace).List(ctx, options)
-		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			out, options = nil, metav1.ListOptions{}
+		if apierrors.IsResourceExpired(err) && options.Continue != "" && restarts < maxRestarts {
+			restarts++
+			out, count, options = nil, 0, metav1.ListOptions{}
 			continue
 		}
 		if err != nil {
 			return nil, err
+		}
+		if count += max(page/10, len(found.Items)); count > maxObjects {
+			return nil, fmt.Errorf("the cluster lists more than %d of them", maxObjects)
 		}
 		for i := range found.Items {
 			if wanted != nil && !wanted[found.Items[i].GetNamespace()] {
@@ -239,8 +255,13 @@ func (r *reader) listAllPages(ctx context.Context, one Resource, namespace strin
 			obj["apiVersion"], obj["kind"] = one.GroupVersion().String(), one.Kind
 			out = append(out, obj)
 		}
-		if options.Continue = found.GetContinue(); options.Continue == "" {
+		next := found.GetContinue()
+		if next == "" {
 			return out, nil
 		}
+		if next == options.Continue {
+			return nil, errors.New("the cluster's list goes on without an end")
+		}
+		options.Continue = next
 	}
 }

@@ -150,6 +150,9 @@ func (v *Variables) Substitute(res *resource.Resource) ([]Unresolved, error) {
 	return unresolved, nil
 }
 
+// maxMissing is how many variables without a value are looked for in an object: each of them reads the whole text.
+const maxMissing = 200
+
 // evaluate substitutes in a text, and returns the variables that have no value. Each is found by a try of its own, as
 // the package does not report whether an expression has a default.
 func (v *Variables) evaluate(text string) (output string, missing []string, err error) {
@@ -168,6 +171,9 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 		})
 		if err == nil {
 			return output, missing, nil
+		}
+		if len(missing) >= maxMissing {
+			return "", nil, fmt.Errorf("more than %d variables have no value, such as %s", maxMissing, missing[0])
 		}
 		_, known := v.values[last]
 		if last == "" || known || slices.Contains(missing, last) {
