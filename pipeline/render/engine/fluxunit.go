@@ -109,7 +109,7 @@ func (u *fluxUnit) fieldError(field string, err error) error {
 
 // generate returns the tree with the kustomization that the unit is built with.
 func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree.Reader, error) {
-	files := kustomizeFS{source}
+	files := kustomizeFS{r: source}
 	at := path.Join("/", dir)
 	name, content, err := flux.ReadDirectory(files, at)
 	if err != nil {

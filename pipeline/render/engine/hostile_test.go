@@ -120,10 +120,15 @@ func TestReadLimits(t *testing.T) {
 		many[fmt.Sprintf("app/f%d.yaml", i)] = strings.Replace(configMap, "NAME", fmt.Sprint(i), 1)
 	}
 	large := map[string]string{"app/kustomization.yaml": "resources: [x.yaml]\n", "app/x.yaml": strings.Repeat("# filler\n", 10_000)}
+	copied := map[string]string{"app/big.txt": strings.Repeat("filler ", 10_000), "app/kustomization.yaml": "configMapGenerator:\n"}
+	for i := range 30 {
+		copied["app/kustomization.yaml"] += fmt.Sprintf("- {name: g%d, files: [big.txt]}\n", i)
+	}
 	for want, tc := range map[string]struct {
 		files map[string]string
 		set   func(*render.Limits)
 	}{
+		"each as often as it is":   {copied, func(l *render.Limits) { l.Output = 500_000 }},
 		"number of files in the":   {many, func(l *render.Limits) { l.Read.Entries = 200 }},
 		"number of files that the": {many, func(l *render.Limits) { l.Read.Files = 200 }},
 		"sum of the bytes":         {many, func(l *render.Limits) { l.Read.TotalBytes = 2000 }},

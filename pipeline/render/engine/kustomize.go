@@ -106,7 +106,11 @@ func (b *kustomizeBuild) run(ctx context.Context, files *checkedTree, at string,
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
 	options.LoadRestrictions = restrictions
-	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files}, path.Join("/", at))
+	read := newReadMeter(b.request.Limits.Output)
+	objects, err := krusty.MakeKustomizer(options).Run(kustomizeFS{files, read}, path.Join("/", at))
+	if over := read.add(0); over != nil {
+		return nil, over // kustomize takes an unreadable file for a directory or a URL
+	}
 	if files.refused != nil {
 		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
 	}

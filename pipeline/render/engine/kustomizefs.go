@@ -17,7 +17,35 @@ import (
 )
 
 // kustomizeFS is kustomize's view of a tree, whose root is "/". It is read-only.
-type kustomizeFS struct{ r tree.Reader }
+type kustomizeFS struct {
+	r tree.Reader
+	// handedOut bounds the bytes of all files that kustomize reads; nil does not.
+	handedOut *readMeter
+}
+
+// readMeter counts what is read, each time that it is: a hundred generators of one file keep a hundred copies of it, and the result is
+// only measured at its end.
+type readMeter struct{ left, limit int64 }
+
+// newReadMeter returns the meter of a build with a result of at most so many bytes: what is read may be twice as long, since patches
+// delete. Without a limit it is nil.
+func newReadMeter(output int64) *readMeter {
+	if output <= 0 {
+		return nil
+	}
+	return &readMeter{left: 2 * output, limit: 2 * output}
+}
+
+// add counts bytes, and returns an error where they are more than may be read.
+func (m *readMeter) add(n int) error {
+	if m == nil {
+		return nil
+	}
+	if m.left -= int64(n); m.left < 0 {
+		return &tree.LimitError{What: "size of all files that kustomize reads, in bytes, each as often as it is read", Limit: m.limit}
+	}
+	return nil
+}
 
 var errReadOnly = errors.New("the source tree is read-only")
 
@@ -59,7 +87,13 @@ func (f kustomizeFS) Exists(name string) bool {
 	return err == nil
 }
 
-func (f kustomizeFS) ReadFile(name string) ([]byte, error) { return f.r.Read(name) }
+func (f kustomizeFS) ReadFile(name string) ([]byte, error) {
+	content, err := f.r.Read(name)
+	if err == nil {
+		err = f.handedOut.add(len(content))
+	}
+	return content, err
+}
 
 func (f kustomizeFS) ReadDir(name string) ([]string, error) {
 	list, err := f.r.List(name)

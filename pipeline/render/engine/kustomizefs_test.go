@@ -30,7 +30,7 @@ func TestKustomizeFileSystem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	fsys := kustomizeFS{tree.NewView(builder.Build(), tree.Limits{})}
+	fsys := kustomizeFS{r: tree.NewView(builder.Build(), tree.Limits{})}
 	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/apps/shop")
 	if err != nil {
 		t.Fatal(err)

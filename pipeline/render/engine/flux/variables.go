@@ -150,12 +150,16 @@ func (v *Variables) Substitute(res *resource.Resource) ([]Unresolved, error) {
 	return unresolved, nil
 }
 
-// maxMissing is how many variables without a value are looked for in an object: each of them reads the whole text.
-const maxMissing = 200
+// Variables without a value are looked for up to a number, and to a sum of bytes: each of them reads the whole text.
+const (
+	leastMissing = 50
+	maxTried     = 16 << 20
+)
 
 // evaluate substitutes in a text, and returns the variables that have no value. Each is found by a try of its own, as
 // the package does not report whether an expression has a default.
 func (v *Variables) evaluate(text string) (output string, missing []string, err error) {
+	most := max(leastMissing, maxTried/(len(text)+1))
 	for {
 		last := ""
 		output, err = envsubst.Eval(text, func(name string) (string, bool) {
@@ -172,8 +176,8 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 		if err == nil {
 			return output, missing, nil
 		}
-		if len(missing) >= maxMissing {
-			return "", nil, fmt.Errorf("more than %d variables have no value, such as %s", maxMissing, missing[0])
+		if len(missing) >= most {
+			return "", nil, fmt.Errorf("more than %d variables have no value, such as %s", most, missing[0])
 		}
 		_, known := v.values[last]
 		if last == "" || known || slices.Contains(missing, last) {
