@@ -10,15 +10,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prerig/prerig/pipeline/render/fields"
 )
 
 const (
 	// tokenPath is where pods have the token of their service account.
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
-	// tokenVolume is what the volume with it is called; the API server draws the letters behind it.
-	tokenVolume = "kube-api-access-"
-	// GeneratedSuffix replaces the letters that an API server draws.
-	GeneratedSuffix = "x2n4b"
 	// mountableAnnotation has the API server restrict pods to the Secrets of their account.
 	mountableAnnotation = "kubernetes.io/enforce-mountable-secrets"
 )
@@ -75,12 +73,12 @@ func mountsToken(spec *corev1.PodSpec, account *corev1.ServiceAccount) bool {
 // mountToken mounts the token in each container that mounts nothing there.
 func mountToken(spec *corev1.PodSpec) {
 	name := ""
-	if i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenVolume) }); i >= 0 {
+	if i := slices.IndexFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, fields.TokenVolume) }); i >= 0 {
 		name = spec.Volumes[i].Name
 	}
 	isNew := name == ""
 	if isNew {
-		name = tokenVolume + GeneratedSuffix
+		name = fields.TokenVolume + fields.DrawnSuffix
 	}
 	used := false
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {

@@ -14,6 +14,7 @@ import (
 	defaults "github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
+	"github.com/prerig/prerig/pipeline/render/fields"
 )
 
 // Cluster holds the objects of a cluster that the plugins read. They are never changed.
@@ -137,7 +138,7 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides whether the pod is rejected")
 		return
 	}
-	for _, c := range Differences(Map(outcomes[0].Pod), Map(outcomes[1].Pod)) {
+	for _, c := range fields.Differences(Map(outcomes[0].Pod), Map(outcomes[1].Pod)) {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", c.Path)
 	}
 }

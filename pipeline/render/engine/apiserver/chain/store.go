@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/pipeline/render/fields"
 )
 
 // The versions 1.N of Kubernetes that store a pod differently.
@@ -26,7 +28,7 @@ const (
 func (a *Admission) prepare() {
 	pod := a.Pod
 	if pod.Name == "" && pod.GenerateName != "" {
-		pod.Name = pod.GenerateName + GeneratedSuffix
+		pod.Name = pod.GenerateName + fields.DrawnSuffix
 	}
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	server := a.cluster.Server

@@ -4,16 +4,11 @@
 package chain
 
 import (
-	"fmt"
-	"maps"
-	"reflect"
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
+	"github.com/prerig/prerig/pipeline/render/fields"
 )
 
 // Cause is what has changed a field.
@@ -31,11 +26,9 @@ type Cause struct {
 
 // Change is a field that a step has changed.
 type Change struct {
-	// Path of the field, with the names of list elements: spec.containers[web].image.
-	Path string
-	// Before and After are the values; nil for none.
-	Before, After any
-	Cause         Cause
+	fields.Change
+
+	Cause Cause
 }
 
 // Trace records the changes of a pod. A nil Trace records nothing.
@@ -100,9 +93,8 @@ func (t *Trace) Record(before, after map[string]any, cause Cause) {
 	if t.second {
 		cause.Round = 2
 	}
-	for _, c := range Differences(before, after) {
-		c.Cause = cause
-		t.Changes = append(t.Changes, c)
+	for _, c := range fields.Differences(before, after) {
+		t.Changes = append(t.Changes, Change{c, cause})
 	}
 }
 
@@ -113,90 +105,9 @@ func (t *Trace) Reasons(file, stored map[string]any) []Change {
 	for _, c := range t.Changes {
 		last[c.Path] = c
 	}
-	out := Differences(file, stored)
-	for i, c := range out {
-		out[i].Cause = last[c.Path].Cause
-	}
-	return out
-}
-
-// Differences returns the fields in which two pods differ, in their order.
-func Differences(before, after map[string]any) []Change {
-	old, now := map[string]any{}, map[string]any{}
-	flatten(old, "", before)
-	flatten(now, "", after)
 	var out []Change
-	for _, path := range slices.Sorted(maps.Keys(now)) {
-		if was, ok := old[path]; !ok || !reflect.DeepEqual(was, now[path]) {
-			out = append(out, Change{Path: path, Before: was, After: now[path]})
-		}
+	for _, c := range fields.Differences(file, stored) {
+		out = append(out, Change{c, last[c.Path].Cause})
 	}
-	for _, path := range slices.Sorted(maps.Keys(old)) {
-		if _, ok := now[path]; !ok {
-			out = append(out, Change{Path: path, Before: old[path]})
-		}
-	}
-	slices.SortStableFunc(out, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
 	return out
-}
-
-// identities are the fields that tell the elements of lists apart, by the name of the list.
-var identities = map[string][]string{
-	"containers": {"name"}, "initContainers": {"name"}, "ephemeralContainers": {"name"}, "volumes": {"name"}, "env": {"name"},
-	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "ports": {"containerPort", "protocol"}, "imagePullSecrets": {"name"},
-	"hostAliases": {"ip"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"}, "readinessGates": {"conditionType"},
-	"schedulingGates": {"name"}, "resourceClaims": {"name"}, "sysctls": {"name"}, "resizePolicy": {"resourceName"},
-	"tolerations": {"key", "operator", "value", "effect"}, "ownerReferences": {"kind", "name"},
-}
-
-// flatten notes the leaves of a value by their paths.
-func flatten(out map[string]any, path string, value any) {
-	switch v := value.(type) {
-	case nil:
-	case map[string]any:
-		if len(v) == 0 && path != "" {
-			out[path] = v
-		}
-		for key, child := range v {
-			flatten(out, joinPath(path, key), child)
-		}
-	case []any:
-		flattenList(out, path, v)
-	default:
-		out[path] = v
-	}
-}
-
-func flattenList(out map[string]any, path string, list []any) {
-	keys := identities[path[strings.LastIndexByte(path, '.')+1:]]
-	seen := map[string]int{}
-	for i, child := range list {
-		name := fmt.Sprint(i)
-		if fields, ok := child.(map[string]any); ok && len(keys) > 0 {
-			var parts []string
-			for _, key := range keys {
-				switch {
-				case fields[key] != nil:
-					parts = append(parts, fmt.Sprint(fields[key]))
-				case key == "protocol":
-					parts = append(parts, string(corev1.ProtocolTCP)) // its default, so that a defaulted port is the same element
-				}
-			}
-			name = strings.Join(parts, "/")
-			if seen[name]++; seen[name] > 1 {
-				name += fmt.Sprintf("#%d", seen[name])
-			}
-		}
-		flatten(out, path+"["+name+"]", child)
-	}
-}
-
-func joinPath(path, key string) string {
-	switch {
-	case strings.ContainsAny(key, "./[]"):
-		return fmt.Sprintf("%s[%q]", path, key)
-	case path == "":
-		return key
-	}
-	return path + "." + key
 }
