@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn"
@@ -33,6 +34,8 @@ type admitRun struct {
 	nodeSelectors bool
 	asIs, why     bool
 	output        string
+
+	kubeconfig, kubeContext string
 }
 
 func newAdmit(streams Streams) *cobra.Command {
@@ -43,7 +46,7 @@ admission plugins LimitRanger, ServiceAccount, PodNodeSelector, Priority,
 DefaultTolerationSeconds and RuntimeClass, MutatingAdmissionPolicies with bindings and
 parameters, the injection of the policies in the place of the webhooks, and the second round of
 admission. Pod Security, ValidatingAdmissionPolicies and ResourceQuotas then decide whether the
-pod is rejected. No cluster is contacted, and no file is changed.
+pod is rejected. No file is changed, and no cluster is contacted without --context.
 
 --cluster specifies the objects of the cluster: files and directories, best the directory that
 prerig capture writes. Objects in the input also count. If a step lacks an object, the output
@@ -53,17 +56,27 @@ names it; nothing is guessed.
 it, and the object, annotation or value that decides it. --as-is admits the files without
 injection, for example the committed output of one.
 
+--context asks a cluster and changes nothing: it sends the pod that a controller would create
+for each workload as a dry run, and prints each field that the answer has otherwise than the
+file: with the reason where the prediction has the same value, and otherwise with the webhooks
+that may have changed it. Without --cluster, the cluster's objects are read as prerig capture
+reads them. It needs the permission to create pods in the namespaces of the workloads.
+
 Exit codes:
   0  success
-  1  the API server would reject a pod
+  1  the API server would reject a pod; with --context, a pod is not as predicted, or the cluster
+     does not answer for it
   2  invalid input, policy or flag, or a read error`
 	cmd.Example = `  prerig admit --cluster cluster/ k8s/
   prerig admit --why --cluster cluster/ k8s/web.yaml
   prerig admit --as-is -o json rendered/
+  prerig admit --context prod k8s/
   kustomize build overlays/prod | prerig admit -p mesh.yaml`
+	f := cmd.Flags()
+	f.StringVar(&a.kubeContext, "context", "", "kubeconfig context of a cluster to ask by dry runs")
+	f.StringVar(&a.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster to ask by dry runs (default with --context: kubectl's own)")
 	a.addFlags(cmd)
 	a.versionFlag(cmd)
-	f := cmd.Flags()
 	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: that of the capture, otherwise the newest supported version)"
 	f.StringArrayVar(&a.cluster, "cluster", nil, "file or directory with objects of the cluster, such as the output of prerig capture; may be repeated")
 	f.StringVar(&a.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
@@ -78,11 +91,18 @@ Exit codes:
 }
 
 func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
-	request := render.AdmitRequest{Why: a.why, Options: gate.Options{
+	request := render.AdmitRequest{Why: a.why || a.asksCluster(), Created: a.asksCluster(), Options: gate.Options{
 		KubernetesVersion: a.kubernetes, PodSecurity: a.podSecurity, NodeSelectors: a.nodeSelectors,
 		User: a.user, Groups: a.userGroups,
 	}}
+	var config *rest.Config
 	catalog, err := a.readCatalog(ctx, "--cluster", a.cluster)
+	if err == nil && a.asksCluster() {
+		config, err = a.liveConfig()
+	}
+	if err == nil && config != nil && len(a.cluster) == 0 {
+		catalog, err = a.readLive(ctx, config)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,11 +125,19 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if len(pods) == 0 {
 		fmt.Fprintln(a.streams.Err, "no workloads in the input")
 	}
+	if config != nil {
+		if err := a.askCluster(ctx, config, pods); err != nil {
+			return err
+		}
+	}
 	if err := a.printPods(pods); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
 	if len(a.batch.Problems()) > 0 {
 		return errReported
+	}
+	if config != nil {
+		return exitErrorForLive(pods)
 	}
 	return exitErrorForRejected(pods)
 }
@@ -125,6 +153,7 @@ func applyCapture(options *gate.Options, objects []gate.Object) error {
 		if d != nil {
 			options.KubernetesVersion = cmp.Or(options.KubernetesVersion, d.KubernetesVersion)
 			options.Complete = append(options.Complete, d.Complete...)
+			options.Parameters = append(options.Parameters, d.Parameters...)
 		}
 	}
 	return nil
@@ -211,11 +240,12 @@ func (a *admitRun) printPods(pods []render.AdmittedPod) error {
 func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) error {
 	var b bytes.Buffer
 	mark := "# "
-	if a.why {
+	lines := a.why || p.Live != nil
+	if lines {
 		mark = ""
 	}
 	switch {
-	case further && a.why:
+	case further && lines:
 		b.WriteString("\n")
 	case further:
 		b.WriteString("---\n")
@@ -237,7 +267,9 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 	for _, text := range p.Missing {
 		b.WriteString(mark + "not known: " + joinLines(text) + "\n")
 	}
-	if a.why {
+	if p.Live != nil {
+		printLive(&b, p)
+	} else if a.why {
 		for _, r := range p.Reasons {
 			b.WriteString("  " + describeReason(r) + "\n")
 		}
@@ -255,13 +287,7 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 // describeReason returns a line such as
 // spec.priority: 1000 (Priority, PriorityClass high at cluster/classes.yaml:7: priorityClassName: high).
 func describeReason(r render.Reason) string {
-	value := "removed, was " + valueText(r.Before)
-	switch {
-	case r.After != nil && r.Before != nil:
-		value = valueText(r.After) + ", was " + valueText(r.Before)
-	case r.After != nil:
-		value = valueText(r.After)
-	}
+	value := changeText(r.Before, r.After)
 	by := cmp.Or(r.Step, "unknown")
 	if r.Object != "" {
 		by += ", " + r.Object
@@ -276,6 +302,17 @@ func describeReason(r render.Reason) string {
 		by += "; second round"
 	}
 	return fmt.Sprintf("%s: %s (%s)", r.Field, joinLines(value), joinLines(by))
+}
+
+// changeText describes a value that was another one.
+func changeText(before, after any) string {
+	switch {
+	case after == nil:
+		return "removed, was " + valueText(before)
+	case before == nil:
+		return valueText(after)
+	}
+	return valueText(after) + ", was " + valueText(before)
 }
 
 func valueText(v any) string {

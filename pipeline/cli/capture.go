@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/cli/capture"
@@ -66,7 +67,12 @@ Exit codes:
 }
 
 func (c *captureRun) runCapture(ctx context.Context) error {
-	content, err := c.readCluster(ctx)
+	config, err := live.Config(c.kubeconfig, c.kubeContext)
+	if err != nil {
+		return err
+	}
+	config.UserAgent = "prerig-capture"
+	content, err := c.readCluster(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -101,13 +107,9 @@ func (c *captureRun) writeFiles(ctx context.Context, content map[string][]byte, 
 }
 
 // readCluster returns the files of a capture.
-func (c *captureRun) readCluster(ctx context.Context) (map[string][]byte, error) {
-	config, err := live.Config(c.kubeconfig, c.kubeContext)
-	if err != nil {
-		return nil, err
-	}
-	config.UserAgent = "prerig-capture"
+func (c *captureRun) readCluster(ctx context.Context, config *rest.Config) (map[string][]byte, error) {
 	description := capture.Description{}
+	var err error
 	if description.KubernetesVersion, err = live.Version(ctx, config); err != nil {
 		return nil, err
 	}
@@ -138,12 +140,18 @@ func (c *captureRun) readCluster(ctx context.Context) (map[string][]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	description.Complete = complete // the capture has a few of the ConfigMaps
+	// The capture has a few of the ConfigMaps.
+	description.Parameters = description.Complete[len(complete):]
+	parts, err := list(capture.Reduced())
+	if err != nil {
+		return nil, err
+	}
+	description.Complete = complete
 	configMaps = slices.DeleteFunc(configMaps, func(o map[string]any) bool { return !capture.WantsConfigMap(o, references) })
 	for _, name := range description.Unread {
 		fmt.Fprintln(c.streams.Err, "warning: "+name+" may not be read, so the capture lacks them")
 	}
-	return capture.Files(description, slices.Concat(objects, params, configMaps))
+	return capture.Files(description, slices.Concat(objects, params, configMaps, capture.Reduce(parts)))
 }
 
 // staleFiles returns the files of the earlier capture in the directory that this one does not have. A directory with

@@ -104,13 +104,15 @@ var clusterOnly = map[string]string{
 	"kubeconfig":          "create a policy from the cluster's objects with kubectl --kubeconfig … get … | prerig import",
 }
 
+// clusterFlags adds those of them that the command does not have.
 func (r *manifestRun) clusterFlags(cmd *cobra.Command) {
-	for name := range clusterOnly {
+	unsupported := slices.DeleteFunc(slices.Sorted(maps.Keys(clusterOnly)), func(name string) bool { return cmd.Flags().Lookup(name) != nil })
+	for _, name := range unsupported {
 		cmd.Flags().String(name, "", "")
 		mustRegister(cmd.Flags().MarkHidden(name))
 	}
 	addCheck(cmd, func() error {
-		for _, name := range slices.Sorted(maps.Keys(clusterOnly)) {
+		for _, name := range unsupported {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s is not supported, because this command contacts no cluster; %s", name, clusterOnly[name])
 			}

@@ -20,6 +20,8 @@ type AdmitRequest struct {
 	Catalog []GateDocument `json:"catalog,omitempty"`
 	// Why asks for the reasons of each field.
 	Why bool `json:"why,omitempty"`
+	// Created asks for the pods that controllers create.
+	Created bool `json:"created,omitempty"`
 }
 
 // AdmitGroup is documents that the same policies are for.
@@ -48,8 +50,41 @@ type AdmittedPod struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Missing lists the inputs that a step lacks.
 	Missing []string `json:"missing,omitempty"`
+	// Webhooks are those that the API server calls for the pod, and whose changes are not predicted: CONFIGURATION/WEBHOOK.
+	Webhooks []string `json:"webhooks,omitempty"`
 	// Reasons are the fields that differ from the file, in their order.
 	Reasons []Reason `json:"reasons,omitempty"`
+	// Created is the pod that a controller creates from the file.
+	Created map[string]any `json:"created,omitempty"`
+	// Live is the answer of a cluster; nil if none was asked.
+	Live *LivePod `json:"live,omitempty"`
+}
+
+// LivePod is what a cluster makes of a pod.
+type LivePod struct {
+	// Pod is the one that the cluster would store.
+	Pod map[string]any `json:"pod,omitempty"`
+	// Rejected is the reason for which it would not store the pod, and Unanswered the one for which it does not answer.
+	Rejected   string `json:"rejected,omitempty"`
+	Unanswered string `json:"unanswered,omitempty"`
+	// Fields are those in which the cluster's pod differs from the file or from the predicted pod.
+	Fields []LiveField `json:"fields,omitempty"`
+}
+
+// LiveField is a field that a cluster changes, or that it was predicted to change.
+type LiveField struct {
+	// Field is the path in the pod.
+	Field string `json:"field"`
+	// File is the value in the file, Predicted the one of the prediction, and Live the one of the cluster; absent for none.
+	File      any `json:"file,omitempty"`
+	Predicted any `json:"predicted,omitempty"`
+	Live      any `json:"live,omitempty"`
+	// AsPredicted reports whether the cluster has the predicted value.
+	AsPredicted bool `json:"asPredicted"`
+	// Reason is that of the prediction; nil if the field was not predicted to change.
+	Reason *Reason `json:"reason,omitempty"`
+	// Suspects are what may have changed the field, if it was not predicted.
+	Suspects []string `json:"suspects,omitempty"`
 }
 
 // Reason is a field that differs from the file.

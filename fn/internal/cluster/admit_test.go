@@ -4,16 +4,8 @@
 package cluster
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -24,151 +16,57 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// completeKinds are those of which prerig admit gets all objects of the cluster.
-var completeKinds = []string{
-	"Namespace", "ServiceAccount", "LimitRange", "ResourceQuota", "PriorityClass", "RuntimeClass", "MutatingAdmissionPolicy",
-	"MutatingAdmissionPolicyBinding", "ConfigMap", "CustomResourceDefinition",
-}
-
 // admitted is an answer of prerig admit.
 type admitted struct {
 	Pod      map[string]any `json:"pod"`
 	Rejected string         `json:"rejected"`
 	Missing  []string       `json:"missing"`
-	Reasons  []struct {
-		Field string `json:"field"`
-		Step  string `json:"step"`
-	} `json:"reasons"`
+	Reasons  []reason       `json:"reasons"`
 }
+
+// reason is the cause of a field.
+type reason struct {
+	Field  string `json:"field"`
+	After  any    `json:"after"`
+	Step   string `json:"step"`
+	Object string `json:"object"`
+}
+
+// outcomeEqual is that of a pod that is stored as predicted.
+const outcomeEqual = "equal"
 
 // TestAdmitIsTheAPIServers compares the pods that prerig admit prints with those that an API server returns from a dry run,
-// in made-up namespaces with policies, LimitRanges, accounts and classes. PRERIG_ADMIT_N and PRERIG_ADMIT_SEED choose others.
+// in made-up namespaces with policies, LimitRanges, accounts and classes, half of them without and half with istiod's
+// webhook. PRERIG_ADMIT_N and PRERIG_ADMIT_SEED choose others.
 func TestAdmitIsTheAPIServers(t *testing.T) {
-	if os.Getenv("PRERIG_ADMIT") == "" {
-		t.Skip("PRERIG_ADMIT is not set; make e2e-admit runs this")
-	}
-	options := Options{AdmissionPlugins: []string{"PodNodeSelector"}, WithoutControllers: true}
-	c := started(t, programs(t, "etcd", "kube-apiserver"), options)
-	program := builtPrerig(t)
-	number := func(name string, otherwise uint64) uint64 {
-		if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
-			return n
+	n := setting(t, "PRERIG_ADMIT_N", 300)
+	b := newAdmitBench(t, max(leastSets, n/50))
+	for phase := range 2 {
+		if phase == 1 {
+			b.installIstio(t)
 		}
-		return otherwise
-	}
-	n, seed := int(number("PRERIG_ADMIT_N", 400)), number("PRERIG_ADMIT_SEED", 1)
-	m := &admitMaker{Rand: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // made-up input
-	all := classes()
-	var pods []map[string]any
-	for range max(n/10, 1) {
-		s := m.set(10)
-		all, pods = append(all, s.objects...), append(pods, s.pods...)
-	}
-	kept := all[:0:0]
-	for _, o := range all {
-		if _, err := c.Create(t.Context(), newUnstructuredObject(o)); err != nil {
-			if apierrors.IsInvalid(err) { // a policy that does not compile, for example
-				t.Logf("left out: %v", err)
-				continue
-			}
-			t.Fatalf("%s %v: %v", o["kind"], o["metadata"], err)
+		pods := b.draw(n / 2)
+		got := b.admit(t, b.capture(t), pods)
+		outcomes := make([]string, len(pods))
+		b.each(t, len(pods), func(i int) {
+			outcomes[i] = compareAdmitted(t, b.Cluster, pods[i], got[i])
+		})
+		counts := map[string]int{}
+		for _, o := range outcomes {
+			counts[o]++
 		}
-		kept = append(kept, o)
-	}
-	c.awaitMutation(t)
-	got := admitWith(t, program, kept, pods)
-	if len(got) != len(pods) {
-		t.Fatalf("%d answers for %d pods", len(got), len(pods))
-	}
-	counts := map[string]int{}
-	for i, pod := range pods {
-		outcome := compareAdmitted(t, c, pod, got[i])
-		if outcome == "different" {
-			t.Logf("seed %d, pod %d", seed, i)
+		t.Logf("seed %d, Kubernetes %s, %s: %d pods in %d namespaces: %v", b.seed, b.programs.Kubernetes,
+			[]string{"without istiod", "with istiod"}[phase], len(pods), len(b.sets), counts)
+		if counts[outcomeEqual] < len(pods)/4 {
+			t.Errorf("only %d pods were stored and compared", counts[outcomeEqual])
 		}
-		counts[outcome]++
-	}
-	t.Logf("seed %d: %d pods: %v", seed, len(pods), counts)
-	if counts["equal"] < len(pods)/4 {
-		t.Errorf("only %d pods were stored and compared", counts["equal"])
-	}
-}
-
-// awaitMutation waits until the API server evaluates the mutating policies that were made before.
-func (c *Cluster) awaitMutation(t *testing.T) {
-	t.Helper()
-	const name = "mark"
-	for _, o := range []map[string]any{
-		object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "", name, map[string]any{"spec": map[string]any{
-			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-				"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"configmaps"}, "resourceNames": []any{name},
-			}}},
-			"reinvocationPolicy": "Never",
-			"mutations": []any{map[string]any{"patchType": apply, "applyConfiguration": map[string]any{
-				"expression": `Object{metadata: Object.metadata{labels: {"marked": "yes"}}}`,
-			}}},
-		}}),
-		object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "", name, map[string]any{"spec": map[string]any{"policyName": name}}),
-	} {
-		if _, err := c.Create(t.Context(), newUnstructuredObject(o)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	probe := newUnstructuredObject(object("v1", "ConfigMap", "", name, nil))
-	err := c.pollUntilReady(t.Context(), func(ctx context.Context) error {
-		found, err := c.Try(ctx, probe)
-		if err == nil && found.GetLabels()["marked"] == "" {
-			return fmt.Errorf("the policy %s is not evaluated yet", name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// admitWith runs prerig admit over pods.
-func admitWith(t *testing.T, program string, cluster, pods []map[string]any) []admitted {
-	t.Helper()
-	dir := t.TempDir()
-	capture := object("prerig.dev/v1alpha1", "ClusterCapture", "", "", map[string]any{"kubernetesVersion": KubernetesVersion, "complete": completeKinds})
-	writeStream(t, filepath.Join(dir, "cluster.yaml"), append(slices.Clone(cluster), capture))
-	writeStream(t, filepath.Join(dir, "pods.yaml"), pods)
-	command := exec.CommandContext(t.Context(), program, "admit", "--as-is", "--why", "-o", "json", "--pod-node-selector", "--as", "administrator",
-		"--as-group", "system:masters", "--cluster", filepath.Join(dir, "cluster.yaml"), filepath.Join(dir, "pods.yaml"))
-	var out, errs bytes.Buffer
-	command.Stdout, command.Stderr = &out, &errs
-	if err := command.Run(); err != nil && command.ProcessState.ExitCode() != 1 {
-		t.Fatalf("prerig admit: %v\n%s", err, errs.String())
-	}
-	var answers []admitted
-	if err := json.Unmarshal(out.Bytes(), &answers); err != nil {
-		t.Fatal(err)
-	}
-	return answers
-}
-
-func writeStream(t *testing.T, path string, objects []map[string]any) {
-	t.Helper()
-	var text bytes.Buffer
-	for _, o := range objects {
-		one, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.WriteString("---\n")
-		text.Write(one)
-		text.WriteString("\n")
-	}
-	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
 	}
 }
 
 // compareAdmitted compares the answer for a pod with the API server's.
-func compareAdmitted(t *testing.T, c *Cluster, pod map[string]any, got admitted) string {
+func compareAdmitted(t *testing.T, c *Cluster, pod *unstructured.Unstructured, got admitted) string {
 	t.Helper()
-	stored, err := c.Try(t.Context(), newUnstructuredObject(pod))
+	stored, err := c.Try(t.Context(), pod)
 	named := slices.ContainsFunc(got.Missing, func(text string) bool { return strings.HasPrefix(text, "the order of ") })
 	switch {
 	case err != nil && apierrors.IsInvalid(err) && strings.Contains(err.Error(), "is invalid:") && got.Rejected == "":
@@ -197,7 +95,7 @@ func compareAdmitted(t *testing.T, c *Cluster, pod map[string]any, got admitted)
 			t.Errorf("%s has no reason", r.Field)
 		}
 	}
-	return "equal"
+	return outcomeEqual
 }
 
 var drawn = lazyregexp.New(`kube-api-access-[a-z0-9]{5}`)

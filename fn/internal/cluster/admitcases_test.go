@@ -13,15 +13,18 @@ import (
 type admitSet struct {
 	namespace string
 	objects   []map[string]any
-	pods      []map[string]any
 }
 
 // admitMaker makes up namespaces, policies and pods.
 type admitMaker struct {
 	*rand.Rand
 
-	n int
+	n, pods int
+	version string // of MutatingAdmissionPolicy
 }
+
+// mutatingAPI is the apiVersion of MutatingAdmissionPolicies.
+func (m *admitMaker) mutatingAPI() string { return admissionGroup + "/" + m.version }
 
 func (m *admitMaker) maybe(p float64) bool { return m.Float64() < p }
 
@@ -60,12 +63,12 @@ func classes() []map[string]any {
 	}
 }
 
-// set makes up a namespace with its objects and pods.
-func (m *admitMaker) set(pods int) admitSet {
+// set makes up a namespace with its objects.
+func (m *admitMaker) set() admitSet {
 	m.n++
 	s := admitSet{namespace: fmt.Sprintf("n%d", m.n)}
 	ns := object("v1", "Namespace", "", s.namespace, nil)
-	ns["metadata"].(map[string]any)["labels"] = map[string]any{"team": pick(m, "red", "blue")}
+	ns["metadata"].(map[string]any)["labels"] = map[string]any{"team": pick(m, "red", "blue"), "istio-injection": pick(m, "enabled", "disabled", "enabled")}
 	if m.maybe(0.3) {
 		ns["metadata"].(map[string]any)["annotations"] = map[string]any{"scheduler.alpha.kubernetes.io/node-selector": pick(m, "zone=a", "zone=a,disk=ssd")}
 	}
@@ -95,9 +98,6 @@ func (m *admitMaker) set(pods int) admitSet {
 	}
 	for i := range 1 + m.IntN(4) {
 		s.objects = append(s.objects, m.policy(s.namespace, fmt.Sprintf("%s-p%d", s.namespace, i))...)
-	}
-	for i := range pods {
-		s.pods = append(s.pods, m.pod(s.namespace, fmt.Sprintf("%s-%d", s.namespace, i)))
 	}
 	return s
 }
@@ -182,7 +182,7 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 	}
 	if m.maybe(0.3) {
 		spec["matchConditions"] = []any{map[string]any{"name": "once", "expression": pick(m,
-			`!object.spec.containers.exists(c, c.name == "added")`, `object.metadata.labels["app"] == "a"`, `variables.busy`, `object.spec.noSuchField == 1`,
+			`!object.spec.containers.exists(c, c.name == "added")`, `object.metadata.labels["app"] == "a"`, `object.spec.noSuchField == 1`,
 			`!has(object.spec.priority) || object.spec.priority < 100`)}}
 	}
 	spec["variables"] = []any{map[string]any{"name": "busy", "expression": "size(object.spec.containers) > 1"}}
@@ -202,7 +202,7 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 		list = append(list, map[string]any{"patchType": one.kind, field: map[string]any{"expression": one.expression}})
 	}
 	spec["mutations"] = list
-	out := []map[string]any{object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", "", name, map[string]any{"spec": spec})}
+	out := []map[string]any{object(m.mutatingAPI(), "MutatingAdmissionPolicy", "", name, map[string]any{"spec": spec})}
 	binding := map[string]any{"policyName": name, "matchResources": map[string]any{
 		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
 	}}
@@ -215,18 +215,22 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 		}
 		binding["paramRef"] = ref
 	}
-	return append(out, object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", "", name, map[string]any{"spec": binding}))
+	return append(out, object(m.mutatingAPI(), "MutatingAdmissionPolicyBinding", "", name, map[string]any{"spec": binding}))
 }
 
 // pod makes up a pod.
 func (m *admitMaker) pod(namespace, name string) map[string]any {
-	metadata := map[string]any{"labels": map[string]any{"app": pick(m, "a", "b")}, "namespace": namespace, "name": name}
+	labels := map[string]any{"app": pick(m, "a", "b")}
+	if m.maybe(0.1) {
+		labels["sidecar.istio.io/inject"] = pick(m, "true", "false")
+	}
+	metadata := map[string]any{"labels": labels, "namespace": namespace, "name": name}
 	if m.maybe(0.3) {
 		delete(metadata, "name")
 		metadata["generateName"] = name + "-"
 	}
 	if m.maybe(0.3) {
-		metadata["annotations"] = map[string]any{"note": "1"}
+		metadata["annotations"] = pick(m, map[string]any{"note": "1"}, map[string]any{"note": "1", "sidecar.istio.io/proxyCPU": "20m"})
 	}
 	var containers []any
 	for i := range 1 + m.IntN(2) {

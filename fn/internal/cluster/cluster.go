@@ -24,6 +24,8 @@ import (
 type Options struct {
 	// AdmissionPlugins are plugins of the API server that are off by default and on here.
 	AdmissionPlugins []string
+	// APIServerFlags are further flags of the API server.
+	APIServerFlags []string
 	// AdmissionConfig is an AdmissionConfiguration in YAML, or "".
 	AdmissionConfig string
 	// Kubelet is the version that the only Node's kubelet claims, with its v; that of the control plane where it is "".

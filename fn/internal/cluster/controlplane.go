@@ -76,6 +76,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 		}
 		args = append(args, "--admission-control-config-file="+file("admission.yaml"))
 	}
+	args = append(args, c.options.APIServerFlags...)
 	if _, err := c.launchComponent("kube-apiserver", nil, c.programs.APIServer, args...); err != nil {
 		return err
 	}
@@ -139,6 +140,14 @@ func (c *Cluster) AddNamespace(ctx context.Context, name string, labels, annotat
 	}
 	if err != nil {
 		return fmt.Errorf("adding the namespace %s: %w", name, err)
+	}
+	if c.options.WithoutControllers {
+		account := newUnstructuredObject(map[string]any{
+			"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default", "namespace": name},
+		})
+		if _, err := c.Create(ctx, account); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("adding the service account of the namespace %s: %w", name, err)
+		}
 	}
 	return c.awaitServiceAccount(ctx, name)
 }

@@ -35,6 +35,8 @@ type Description struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Complete are the kinds of which the capture has all objects.
 	Complete []string `json:"complete"`
+	// Parameters are the kinds of which the capture has all objects that its policies read as parameters.
+	Parameters []string `json:"parameters,omitempty"`
 	// Unread are the resources that could not be read.
 	Unread []string `json:"unread,omitempty"`
 	// Files are the files of the capture beside this one.
@@ -119,7 +121,9 @@ const mountableAnnotation = "kubernetes.io/enforce-mountable-secrets"
 // cleaned returns an object without what only a server sets.
 func cleaned(object map[string]any) map[string]any {
 	out := maps.Clone(object)
-	delete(out, "status")
+	if out["kind"] != "Node" {
+		delete(out, "status")
+	}
 	from, _ := object["metadata"].(map[string]any)
 	metadata := map[string]any{}
 	for _, key := range kept {

@@ -84,3 +84,31 @@ func TestReferences(t *testing.T) {
 		t.Error("the ConfigMap of another namespace is none of the parameters")
 	}
 }
+
+// TestReduce keeps of a control plane what an import reads, and of all nodes the oldest kubelet.
+func TestReduce(t *testing.T) {
+	t.Parallel()
+	node := func(name, kubelet string) map[string]any {
+		return object("v1", "Node", "", name, map[string]any{"status": map[string]any{"nodeInfo": map[string]any{"kubeletVersion": kubelet}}})
+	}
+	deployment := func(name, container string) map[string]any {
+		return object("apps/v1", "Deployment", "istio-system", name, map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"containers": []any{map[string]any{"name": container, "image": "pilot:1.31.4", "args": []any{"args-canary"}, "env": []any{
+				map[string]any{"name": "ENABLE_NATIVE_SIDECARS", "value": "true"},
+			}}},
+		}}}})
+	}
+	files, err := Files(Description{}, Reduce([]map[string]any{
+		node("a", "v1.36.3"), node("b", "v1.34.10"), node("c", "v1.34.9"), deployment("istiod", "discovery"), deployment("web", "web"),
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plane := string(files["namespaces/istio-system/deployment.yaml"])
+	if !strings.Contains(plane, "ENABLE_NATIVE_SIDECARS") || !strings.Contains(plane, "pilot:1.31.4") || strings.Contains(plane, "canary") || strings.Contains(plane, "name: web") {
+		t.Errorf("the control plane is\n%s", plane)
+	}
+	if nodes := string(files["node.yaml"]); strings.Count(nodes, "kind: Node") != 1 || !strings.Contains(nodes, "kubeletVersion: v1.34.9") || strings.Contains(nodes, "canary") {
+		t.Errorf("the nodes are\n%s", nodes)
+	}
+}

@@ -56,6 +56,8 @@ type Options struct {
 	Groups []string
 	// Complete are the kinds of which the catalog has all objects of the cluster: one that it lacks does not exist.
 	Complete []string
+	// Parameters are the kinds of which the catalog has all parameters that the policies and bindings in it mean.
+	Parameters []string
 	// NodeSelectors reports whether the API server runs the admission plugin PodNodeSelector.
 	NodeSelectors bool
 }

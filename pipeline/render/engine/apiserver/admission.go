@@ -72,13 +72,24 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	a.policies = policy.NewSet(policy.Cluster{
 		Minor: minor, Kinds: slices.Collect(maps.Values(a.kinds)), Namespaces: namespaces, ConvertedByName: c.convertedByName,
 		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return objectsOfKind(known, kind) },
-		IsComplete: o.IsComplete,
+		IsComplete: completeParameters(objects, o),
 	})
 	a.chain.Policies = policy.NewMutatingSet(a.policies, a.maker)
 	for _, object := range known {
 		a.addPolicy(object)
 	}
 	return a, nil
+}
+
+// completeParameters reports of which kinds all parameters are known. The catalog has those that its own policies and
+// bindings mean, and not those of policies and bindings that come with the objects.
+func completeParameters(objects []gate.Object, o gate.Options) func(kind string) bool {
+	further := slices.ContainsFunc(objects, func(object gate.Object) bool {
+		ref := object.Ref()
+		kind := request.ParseKind(ref.APIVersion, ref.Kind)
+		return policy.IsPolicy(kind) || policy.IsBinding(kind) || policy.IsMutating(kind) || policy.IsMutatingBinding(kind)
+	})
+	return func(kind string) bool { return o.IsComplete(kind) || !further && slices.Contains(o.Parameters, kind) }
 }
 
 // objectsOfKind returns the objects of a kind, each once.

@@ -51,7 +51,7 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 	c.results = nil // findings about definitions are those of the gate
 	var out []render.AdmittedPod
 	for i, objects := range groups {
-		p := &prediction{checker: c, why: asked.Why, known: slices.Concat(options.Catalog, all)}
+		p := &prediction{checker: c, why: asked.Why, created: asked.Created, known: slices.Concat(options.Catalog, all)}
 		if p.webhooks, err = newWebhooks(asked.Groups[i].Policies, p.known); err != nil {
 			return nil, err
 		}
@@ -95,6 +95,7 @@ type prediction struct {
 	*checker
 
 	why      bool
+	created  bool
 	known    []gate.Object
 	webhooks *webhooks
 	pods     []*predicted
@@ -109,6 +110,8 @@ type predicted struct {
 	trace *chain.Trace
 	// unread is the reason for which the pod cannot be read, and injection what the injection decided.
 	unread, injection string
+	// unpredicted are the webhooks whose changes are not known.
+	unpredicted []string
 }
 
 // admitObjects runs the steps before webhooks for each pod, the webhooks for all of them, and the second round.
@@ -172,7 +175,10 @@ func (p *prediction) finish(ctx context.Context, one *predicted) render.Admitted
 	if one.Admission == nil {
 		return out
 	}
-	out.Pod = storedPod(one)
+	out.Pod, out.Webhooks = storedPod(one), one.unpredicted
+	if p.created {
+		out.Created = createdPod(one)
+	}
 	if out.Rejected = one.Rejected; out.Rejected == "" {
 		p.validate(ctx, one, &out)
 	}
@@ -263,6 +269,16 @@ func storedPod(one *predicted) map[string]any {
 			}
 		}
 	}
+	return pod
+}
+
+// createdPod returns the pod as it is created, before any admission.
+func createdPod(one *predicted) map[string]any {
+	if len(one.template.Path) > 0 {
+		return request.NewPod(one.object.Value, one.template)
+	}
+	pod := maps.Clone(one.object.Value)
+	delete(pod, "status")
 	return pod
 }
 

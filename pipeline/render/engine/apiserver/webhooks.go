@@ -211,8 +211,10 @@ func (w *webhooks) nameUnknown(a *admissionCheck, one *predicted, again bool) {
 			switch {
 			case !covered:
 				one.lack("webhook " + name + ": what it changes is not known")
+				one.unpredicted = append(one.unpredicted, name)
 			case needed && again:
 				one.lack("webhook " + name + ": its second call, after later changes, is not predicted")
+				one.unpredicted = append(one.unpredicted, name)
 			}
 		}
 	}

@@ -60,11 +60,8 @@ func (m *Maker) defaultPods(object map[string]any, kind schema.GroupVersionKind)
 	m.Server.DefaultTemplate(template)
 }
 
-// PodOf returns the request by which the controller of a workload makes a pod of its template.
-func (m *Maker) PodOf(object map[string]any, t workload.Template) (*Request, error) {
-	apiVersion, _ := object["apiVersion"].(string)
-	kindName, _ := object["kind"].(string)
-	kind := ParseKind(apiVersion, kindName)
+// NewPod returns the pod that the controller of a workload makes of its template.
+func NewPod(object map[string]any, t workload.Template) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
@@ -82,7 +79,18 @@ func (m *Maker) PodOf(object map[string]any, t workload.Template) (*Request, err
 	made["ownerReferences"] = []any{map[string]any{
 		"apiVersion": owner.APIVersion, "kind": owner.Kind, "name": name, "uid": "", "controller": true, "blockOwnerDeletion": true,
 	}}
-	r, err := m.Make(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": t.Pod["spec"]}, PodKind)
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": t.Pod["spec"]}
+}
+
+// PodOf returns the request by which the controller of a workload makes a pod of its template.
+func (m *Maker) PodOf(object map[string]any, t workload.Template) (*Request, error) {
+	apiVersion, _ := object["apiVersion"].(string)
+	kindName, _ := object["kind"].(string)
+	kind := ParseKind(apiVersion, kindName)
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	r, err := m.Make(NewPod(object, t), PodKind)
 	if err != nil {
 		return nil, err
 	}
