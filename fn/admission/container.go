@@ -3,8 +3,8 @@
 
 package admission
 
-// DefaultContainer sets the defaults that a container has in every pod and pod template. Not among them are the requests,
-// which are the limits in Pods only.
+// DefaultContainer sets the defaults that a container has in every pod and pod template. Not among them are the
+// requests, which are the limits in Pods only.
 func (s Server) DefaultContainer(c map[string]any) {
 	if v := c["imagePullPolicy"]; v == nil || v == "" {
 		image, _ := c["image"].(string)

@@ -8,9 +8,9 @@ import "strings"
 // maxPath is the longest path of a repository in a reference, in bytes.
 const maxPath = 255
 
-// isLatest reports whether an image has the tag latest, or neither a tag nor a digest, which means the same. A reference that is
-// not valid has no tag at all (source: ParseImageName in pkg/util/parsers of k8s.io/kubernetes, and what it calls in
-// github.com/distribution/reference).
+// isLatest reports whether an image has the tag latest, or neither a tag nor a digest, which means the same. A
+// reference that is not valid has no tag at all (source: ParseImageName in pkg/util/parsers of k8s.io/kubernetes, and
+// what it calls in github.com/distribution/reference).
 func (s Server) isLatest(image string) bool {
 	name, digest, digested := strings.Cut(image, "@")
 	tag, tagged := "", false
@@ -45,8 +45,8 @@ func (s Server) validName(name string) bool {
 	return validPath(name)
 }
 
-// validPath reports whether the parts of a path are letters and digits in lower case with single separators between them: a
-// period, one or two underscores, or hyphens.
+// validPath reports whether the parts of a path are letters and digits in lower case with single separators between
+// them: a period, one or two underscores, or hyphens.
 func validPath(path string) bool {
 	if len(path) > maxPath {
 		return false

@@ -44,8 +44,8 @@ func NewLimitRange(obj map[string]any) LimitRange {
 	return out
 }
 
-// WithLimits returns the same server for a namespace that has these LimitRanges. Of several that name the same resource the
-// first one counts; an API server has them in no order.
+// WithLimits returns the same server for a namespace that has these LimitRanges. Of several that name the same resource
+// the first one counts; an API server has them in no order.
 func (s Server) WithLimits(ranges []LimitRange) Server {
 	s.limits = ranges
 	return s

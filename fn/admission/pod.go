@@ -37,8 +37,9 @@ func (s Server) Default(pod map[string]any) {
 	}
 }
 
-// DefaultTemplate sets the defaults of the pod template of a workload, which has the keys metadata and spec: fewer than those of a Pod, as
-// requests, the links to services and ports of the host follow when a Pod is made of it. It treats values as Default does.
+// DefaultTemplate sets the defaults of the pod template of a workload, which has the keys metadata and spec: fewer than
+// those of a Pod, as requests, the links to services and ports of the host follow when a Pod is made of it. It treats
+// values as Default does.
 func (s Server) DefaultTemplate(template map[string]any) {
 	spec, ok := template["spec"].(map[string]any)
 	if !ok {

@@ -63,8 +63,8 @@ func requestLimits(c map[string]any) {
 // hugePages begins the names of the resources that are big pages of memory.
 const hugePages = "hugepages-"
 
-// defaultPodResources sets requests, and limits of huge pages, of the pod as a whole from those of its containers, if it
-// has limits of its own (source: defaultPodRequests and defaultHugePagePodLimits in defaults.go).
+// defaultPodResources sets requests, and limits of huge pages, of the pod as a whole from those of its containers, if
+// it has limits of its own (source: defaultPodRequests and defaultHugePagePodLimits in defaults.go).
 func defaultPodResources(spec, own map[string]any) {
 	limits, _ := own["limits"].(map[string]any)
 	requests, _ := own["requests"].(map[string]any)
@@ -101,8 +101,8 @@ func defaultPodResources(spec, own map[string]any) {
 	}
 }
 
-// sumOfContainers is what a pod needs of each resource at its most: all its containers and sidecars together, or an init
-// container with the sidecars that have started before it (source: AggregateContainerRequests in
+// sumOfContainers is what a pod needs of each resource at its most: all its containers and sidecars together, or an
+// init container with the sidecars that have started before it (source: AggregateContainerRequests in
 // k8s.io/component-helpers/resource).
 func sumOfContainers(spec map[string]any, key string) map[string]resource.Quantity {
 	total, sidecars, start := map[string]resource.Quantity{}, map[string]resource.Quantity{}, map[string]resource.Quantity{}

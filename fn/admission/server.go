@@ -17,8 +17,8 @@ type Server struct {
 	limits []LimitRange
 }
 
-// NewServer returns the API server of a version such as 1.34 or v1.34.2; an empty one means the newest version known here.
-// Only the minor version counts.
+// NewServer returns the API server of a version such as 1.34 or v1.34.2; an empty one means the newest version known
+// here. Only the minor version counts.
 func NewServer(version string) (Server, error) {
 	if version == "" {
 		return Server{}, nil
@@ -36,8 +36,8 @@ func NewServer(version string) (Server, error) {
 type rule uint8
 
 const (
-	// registryNames are registries that are an IPv6 address or written in capitals, which older versions do not take for
-	// registries: their images count as not valid.
+	// registryNames are registries that are an IPv6 address or written in capitals, which older versions do not take
+	// for registries: their images count as not valid.
 	registryNames rule = iota
 	// serviceLinks is enableServiceLinks: true.
 	serviceLinks
@@ -49,8 +49,8 @@ const (
 	imageVolumePolicy
 )
 
-// since is the first minor version that follows the rule as it is delivered: one that hangs on a feature gate counts from
-// when the gate is on by itself (source: defaults.go and pkg/features/kube_features.go of k8s.io/kubernetes).
+// since is the first minor version that follows the rule as it is delivered: one that hangs on a feature gate counts
+// from when the gate is on by itself (source: defaults.go and pkg/features/kube_features.go of k8s.io/kubernetes).
 var since = map[rule]int{
 	serviceLinks:      13,
 	registryNames:     29,

@@ -59,7 +59,8 @@ type Pod struct {
 	Labels, Annotations map[string]string
 	// HostNetwork is spec.hostNetwork.
 	HostNetwork bool
-	// Workload is the kind of the controller, such as Job. Controllers put labels on their pods that a selector may ask for.
+	// Workload is the kind of the controller, such as Job. Controllers put labels on their pods that a selector may ask
+	// for.
 	Workload string
 	// Name of the controller, which a Job's pods have as a label.
 	Name string
@@ -124,7 +125,8 @@ func New(o Options) (*Decider, error) {
 func compileWebhook(c v1alpha1.Webhook, source, own string) (compiledWebhook, error) {
 	revision := revisionOrDefault(c.Revision)
 	own = revisionOrDefault(own)
-	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: source}, ours: c.Revision == "" || revision == own}
+	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: source},
+		ours: c.Revision == "" || revision == own}
 	if h.ours {
 		h.match.Revision = own
 	}
@@ -203,7 +205,8 @@ func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
 // namespace.
 func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict) {
 	what := p.describeUnknownNamespace()
-	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: p.Namespace.Source}
+	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true,
+		Source: p.Namespace.Source}
 	own := "the pod does not opt out"
 	if verdict.fact != nil {
 		own = verdict.reason
@@ -222,7 +225,8 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 		out.Inject, out.Code = true, CodeNamespaceNotAsked
 		out.Reason = "the policy sets no namespaces, so all are injected, and " + own
 		if verdict.fact == nil {
-			out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true, Source: sourceWorkload}
+			out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true,
+				Source: sourceWorkload}
 		}
 	}
 	if out.Inject && verdict.fact != nil {
@@ -230,10 +234,12 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 	}
 }
 
-// otherRevision returns the revision that the pod's own label asks for, if the pod is injected without any webhook that asks for that label.
+// otherRevision returns the revision that the pod's own label asks for, if the pod is injected without any webhook that
+// asks for that label.
 func (d *Decider) otherRevision(out *Decision, p Pod) string {
 	asked := p.Labels[labelRevision]
-	if !out.Inject || out.Webhook != nil || asked == "" || asked == revisionOrDefault(d.options.Revision) || slices.Contains(d.options.RevisionTags, asked) {
+	if !out.Inject || out.Webhook != nil || asked == "" || asked == revisionOrDefault(d.options.Revision) ||
+		slices.Contains(d.options.RevisionTags, asked) {
 		return ""
 	}
 	return asked

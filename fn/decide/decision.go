@@ -58,8 +58,8 @@ type Decision struct {
 	Code Code `json:"code"`
 	// Reason is the same as one sentence, without a full stop.
 	Reason string `json:"reason"`
-	// Webhook is the rule that calls the injector of the policy's revision; nil where none does, or where the namespace is not
-	// known.
+	// Webhook is the rule that calls the injector of the policy's revision; nil where none does, or where the namespace
+	// is not known.
 	Webhook *Match `json:"webhook,omitempty"`
 	// Others are further rules that take the pod. With them the cluster would inject it more than once, or by another
 	// revision.

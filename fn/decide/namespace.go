@@ -85,5 +85,6 @@ func (d *Decider) namespaceHint(ns Namespace) string {
 	if own := revisionOrDefault(d.options.Revision); own != defaultRevision {
 		label = labelRevision + ": " + own
 	}
-	return "add namespaces: [{name: " + ns.Name + ", labels: {" + label + "}}], or unknownNamespace: Inject (or Skip), to the policy's spec"
+	return "add namespaces: [{name: " + ns.Name + ", labels: {" + label +
+		"}}], or unknownNamespace: Inject (or Skip), to the policy's spec"
 }

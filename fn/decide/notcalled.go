@@ -30,7 +30,8 @@ func (u uncalledWebhook) explain(out *Decision) {
 	p := u.pod
 	ns := p.Namespace
 	if value, ok := p.Labels[labelInject]; ok && u.podRefuses() {
-		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Value: value, Source: sourceWorkload}
+		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Value: value,
+			Source: sourceWorkload}
 		out.Reason = fmt.Sprintf("the pod is labelled %s=%s", labelInject, value)
 		return
 	}
@@ -39,7 +40,8 @@ func (u uncalledWebhook) explain(out *Decision) {
 		if !ok || !ns.Known || !u.labelDecides(key) {
 			continue
 		}
-		out.Code, out.Deciding = CodeNamespaceLabel, &Fact{Level: LevelNamespace, Kind: "label", Key: key, Value: value, Source: ns.Source}
+		out.Code, out.Deciding = CodeNamespaceLabel, &Fact{Level: LevelNamespace, Kind: "label", Key: key, Value: value,
+			Source: ns.Source}
 		out.Reason = fmt.Sprintf("namespace %s is labelled %s=%s", ns.Name, key, value)
 		if key == labelRevision {
 			out.Reason += ", which is not " + u.policyRevisionNames()
@@ -47,15 +49,18 @@ func (u uncalledWebhook) explain(out *Decision) {
 		return
 	}
 	if value, ok := p.Labels[labelRevision]; ok && u.wouldCallWithLabels(labelChanges{pod: map[string]*string{labelRevision: pointerTo(revisionOrDefault(u.options.Revision))}}) {
-		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelRevision, Value: value, Source: sourceWorkload}
-		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value, u.policyRevisionNames())
+		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelRevision, Value: value,
+			Source: sourceWorkload}
+		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value,
+			u.policyRevisionNames())
 		return
 	}
 	if u.explainMissingLabel(out) {
 		return
 	}
 	out.Code = CodeSelector
-	out.Reason = "no rule of the webhooks (" + strings.Join(u.hooks.configNames(), ", ") + ", from " + u.source + ") matches the pod"
+	out.Reason = "no rule of the webhooks (" + strings.Join(u.hooks.configNames(), ", ") + ", from " + u.source +
+		") matches the pod"
 }
 
 // labelChanges are labels to try: a value, or nil for none.
@@ -101,8 +106,8 @@ func (u uncalledWebhook) podRefuses() bool {
 	return u.hooks.evaluateCall(selectorViewForPod(p), nil).answer != No
 }
 
-// labelDecides reports whether another value of a namespace's label, or its absence, would have the webhook called, if need be
-// together with the policy's revision on the namespace.
+// labelDecides reports whether another value of a namespace's label, or its absence, would have the webhook called, if
+// need be together with the policy's revision on the namespace.
 func (u uncalledWebhook) labelDecides(key string) bool {
 	own := pointerTo(revisionOrDefault(u.options.Revision))
 	values := map[string][]*string{
@@ -126,10 +131,12 @@ func (u uncalledWebhook) explainMissingLabel(out *Decision) bool {
 	for _, l := range [][2]string{{labelInjection, "enabled"}, {labelRevision, own}, {labelEnv, u.options.Settings.Namespace}} {
 		if u.wouldCallWithLabels(labelChanges{namespace: map[string]*string{l[0]: &l[1]}}) {
 			out.Code = CodeNoLabel
-			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
+			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true,
+				Source: p.Namespace.Source}
 			out.Reason = fmt.Sprintf("namespace %s lacks the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
 			if p.Namespace.Labels[labelDataplane] == ambient {
-				out.Reason = fmt.Sprintf("namespace %s is labelled %s=%s and lacks the label %s=%s", p.Namespace.Name, labelDataplane, ambient, l[0], l[1])
+				out.Reason = fmt.Sprintf("namespace %s is labelled %s=%s and lacks the label %s=%s", p.Namespace.Name,
+					labelDataplane, ambient, l[0], l[1])
 			}
 			return true
 		}

@@ -29,8 +29,9 @@ type podProfile struct {
 func podProfileOf(r release.Release) podProfile {
 	features := feature.Of(r)
 	p := podProfile{
-		label: features.Has(feature.InjectLabel), exact: features.Has(feature.InjectStrictValues), selectors: features.Has(feature.NeverAlwaysSelectors),
-		ignored: []string{"kube-system", "kube-public"},
+		label: features.Has(feature.InjectLabel), exact: features.Has(feature.InjectStrictValues),
+		selectors: features.Has(feature.NeverAlwaysSelectors),
+		ignored:   []string{"kube-system", "kube-public"},
 	}
 	if features.Has(feature.IgnoredNodeLease) {
 		p.ignored = append(p.ignored, "kube-node-lease", "local-path-storage")
@@ -53,12 +54,14 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 	}
 	if p.HostNetwork {
 		step("host network", No, "spec.hostNetwork is true")
-		return injectorVerdict{false, CodeHostNetwork, "the pod is on the host's network", &Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
+		return injectorVerdict{false, CodeHostNetwork, "the pod is on the host's network",
+			&Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
 	}
 	step("host network", Undecided, "the pod has its own network")
 	if slices.Contains(d.profile.ignored, p.Namespace.Name) {
 		step("ignored namespaces", No, p.Namespace.Name+" is ignored")
-		return injectorVerdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
+		return injectorVerdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name,
+			&Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
 	}
 	step("ignored namespaces", Undecided, nameOrUnknownNamespace(p.Namespace.Name)+" is not ignored")
 
@@ -69,9 +72,11 @@ func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVe
 			if d.badPolicy() {
 				return d.evaluateDefaultPolicy(step)
 			}
-			return injectorVerdict{true, CodePodAsks, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+			return injectorVerdict{true, CodePodAsks,
+				fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		case No:
-			return injectorVerdict{false, CodePodRefuses, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+			return injectorVerdict{false, CodePodRefuses,
+				fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		}
 	} else {
 		step(labelInject, Undecided, "the pod does not set it to true or false")
@@ -162,10 +167,13 @@ func (d *Decider) evaluateDefaultPolicy(step func(string, Answer, string)) injec
 		return injectorVerdict{true, CodeWebhook, "the injector's policy is enabled", nil}
 	case policy == "disabled":
 		step("policy", No, "it is disabled")
-		return injectorVerdict{false, CodePolicyDisabled, "the injector's policy is disabled, and the pod does not ask for injection", f}
+		return injectorVerdict{false, CodePolicyDisabled,
+			"the injector's policy is disabled, and the pod does not ask for injection", f}
 	}
 	step("policy", No, fmt.Sprintf("%q is neither enabled nor disabled", policy))
-	return injectorVerdict{false, CodePolicyDisabled, fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing", policy), f}
+	return injectorVerdict{false, CodePolicyDisabled,
+		fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing",
+			policy), f}
 }
 
 func nameOrUnknownNamespace(name string) string {

@@ -27,8 +27,8 @@ const defaultRevision = "default"
 type Settings struct {
 	// EnableNamespacesByDefault is sidecarInjectorWebhook.enableNamespacesByDefault.
 	EnableNamespacesByDefault bool
-	// ObjectSelector and AutoInject are sidecarInjectorWebhook.objectSelector.enabled and .autoInject, up to 1.8 and for legacy
-	// selectors.
+	// ObjectSelector and AutoInject are sidecarInjectorWebhook.objectSelector.enabled and .autoInject, up to 1.8 and
+	// for legacy selectors.
 	ObjectSelector, AutoInject bool
 	// LegacySelectors is sidecarInjectorWebhook.useLegacySelectors of 1.9 and 1.10.
 	LegacySelectors bool
@@ -44,9 +44,9 @@ type Settings struct {
 // systemNamespaces are excluded from the rule for namespaces without any label, from 1.16.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 
-// BuiltIn returns the webhook configurations that an installation of a release of Istio has: the one of its revision ("" or
-// default for the one without a name), and one for each revision tag. They are the charts' own, in their order (source:
-// manifests/charts/istio-control/istio-discovery/templates/{mutatingwebhook,revision-tags}.yaml from 1.5, and
+// BuiltIn returns the webhook configurations that an installation of a release of Istio has: the one of its revision
+// ("" or default for the one without a name), and one for each revision tag. They are the charts' own, in their order
+// (source: manifests/charts/istio-control/istio-discovery/templates/{mutatingwebhook,revision-tags}.yaml from 1.5, and
 // install/kubernetes/helm/istio/charts/sidecarInjectorWebhook/templates/mutatingwebhook.yaml up to 1.4).
 func BuiltIn(r release.Release, revision string, tags []string, s Settings) []v1alpha1.Webhook {
 	if revision == defaultRevision {
@@ -124,7 +124,8 @@ func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 		selectorRequiringAll(keyDoesNotExist(labelRevision), keyDoesNotExist(labelInjection)),
 		selectorRequiringAll(keyNotInValues(labelInject, "false"), keyInValues(labelRevision, revision)))
 	if s.PreferPod {
-		onNamespace.ObjectSelector = selectorRequiringAll(keyNotInValues(labelInject, "false"), keyDoesNotExist(labelRevision))
+		onNamespace.ObjectSelector = selectorRequiringAll(keyNotInValues(labelInject, "false"),
+			keyDoesNotExist(labelRevision))
 		onPod.NamespaceSelector = selectorRequiringAll(keyDoesNotExist(labelInjection))
 	}
 	return []v1alpha1.WebhookRule{onNamespace, onPod}
@@ -158,11 +159,14 @@ func legacyRule(features feature.Set, revision string, s Settings) v1alpha1.Webh
 	case s.EnableNamespacesByDefault && features.Has(feature.WebhookOfHelm):
 		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelInjection, "disabled"))
 	case s.EnableNamespacesByDefault:
-		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelName, s.Namespace), keyNotInValues(labelInjection, "disabled"), keyDoesNotExist(labelEnv), keyDoesNotExist(labelRevision))
+		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelName, s.Namespace),
+			keyNotInValues(labelInjection, "disabled"), keyDoesNotExist(labelEnv), keyDoesNotExist(labelRevision))
 	case revision != "" && features.Has(feature.WebhookOfRevision):
-		r.NamespaceSelector = selectorRequiringAll(keyDoesNotExist(labelInjection), keyInValues(labelRevision, revision))
+		r.NamespaceSelector = selectorRequiringAll(keyDoesNotExist(labelInjection),
+			keyInValues(labelRevision, revision))
 	case revision != "" && !features.Has(feature.WebhookOfHelm):
-		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelInjection, "disabled"), keyInValues(labelRevision, revision))
+		r.NamespaceSelector = selectorRequiringAll(keyNotInValues(labelInjection, "disabled"),
+			keyInValues(labelRevision, revision))
 	case features.Has(feature.WebhookOfInjectLabel) && s.InjectLabel != "" && s.InjectLabel != labelInjection:
 		r.NamespaceSelector = selectorRequiringAll(keyInValues(labelEnv, s.Namespace))
 	default:

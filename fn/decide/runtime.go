@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// LabelInjected is put on an injected pod so that a neverInjectSelector, or an objectSelector of the cluster's webhook, can
-	// leave it alone.
+	// LabelInjected is put on an injected pod so that a neverInjectSelector, or an objectSelector of the cluster's
+	// webhook, can leave it alone.
 	LabelInjected = "prerig.dev/injected"
 	// AnnotationMark keeps the pod's original values at the places of a mark, so that Unmark restores them.
 	AnnotationMark = "prerig.dev/runtime-webhook"
@@ -43,8 +43,8 @@ var marks = []Mark{
 // MarkFor chooses the mark for an injected pod (metadata and spec), for runtimeWebhook: Disable.
 //
 // With Istio's CNI plugin sidecar.istio.io/inject=false is never chosen: the plugin leaves such a pod out of the
-// redirection, and its traffic would pass by the proxy without a word. A pod that redirects by itself, with the container
-// istio-init, does not depend on the plugin (cni/pkg/plugin/plugin.go).
+// redirection, and its traffic would pass by the proxy without a word. A pod that redirects by itself, with the
+// container istio-init, does not depend on the plugin (cni/pkg/plugin/plugin.go).
 func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	if d.clusterInjects(p) == No {
 		return Mark{Safe: true, Message: "the cluster's webhook does not match the pod, so no mark is needed"}
@@ -67,7 +67,8 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	m := Mark{Needed: true}
 	why := "nothing keeps the cluster's webhook away from the pod"
 	if cni {
-		why = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject + "=false, so the pod is not marked"
+		why = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject +
+			"=false, so the pod is not marked"
 	}
 	m.Message = why + "; " + d.describeWebhookExclusion(p)
 	return m
@@ -90,7 +91,8 @@ func (d *Decider) describeWebhookExclusion(p Pod) string {
 		if d.clusterInjects(without) != No {
 			break
 		}
-		return fmt.Sprintf("to keep the cluster's webhook away take the label %s=%s off namespace %s, or %s", fact.Key, fact.Value, p.Namespace.Name, selector)
+		return fmt.Sprintf("to keep the cluster's webhook away take the label %s=%s off namespace %s, or %s", fact.Key,
+			fact.Value, p.Namespace.Name, selector)
 	}
 	if p.Namespace.Known {
 		return "to keep the cluster's webhook away " + selector
@@ -148,8 +150,8 @@ func (d *Decider) clusterInjects(p Pod) Answer {
 	return c.answer
 }
 
-// Reinjects reports whether the cluster's webhook would render an injected pod once more when it is created: Yes, No, or
-// Unknown where that hangs on a namespace whose labels are not known. The message, empty for No, is a warning for
+// Reinjects reports whether the cluster's webhook would render an injected pod once more when it is created: Yes, No,
+// or Unknown where that hangs on a namespace whose labels are not known. The message, empty for No, is a warning for
 // runtimeWebhook: Keep, one sentence without a full stop.
 func (d *Decider) Reinjects(p Pod) (Answer, string) {
 	answer := d.clusterInjects(p)

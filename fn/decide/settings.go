@@ -39,8 +39,8 @@ func mapOf(v any) map[string]any {
 	return m
 }
 
-// OptionsFor are the options of a policy with its injector. Where the policy names no revision and no tags, those of the
-// values hold. The caller adds Webhooks and WebhookSource where the configurations are not the policy's own.
+// OptionsFor are the options of a policy with its injector. Where the policy names no revision and no tags, those of
+// the values hold. The caller adds Webhooks and WebhookSource where the configurations are not the policy's own.
 func OptionsFor(inj *istio.Injector, spec *v1alpha1.InjectionPolicySpec) Options {
 	r, values := inj.Profile().Release(), map[string]any(inj.Values())
 	o := Options{

@@ -39,13 +39,16 @@ const unknownValue = "prerig.dev-not-known"
 // runtimeLabels are the labels that controllers put on their pods. A selector such as neverInjectSelector with job-name
 // Exists, which keeps Jobs out of a mesh, finds them at admission and must find them here.
 var runtimeLabels = map[string][]string{
-	"Deployment":       {"pod-template-hash"},
-	"ReplicaSet":       {},
-	"Rollout":          {"rollouts-pod-template-hash"},
-	"StatefulSet":      {"statefulset.kubernetes.io/pod-name", "controller-revision-hash", "apps.kubernetes.io/pod-index"},
-	"DaemonSet":        {"controller-revision-hash", "pod-template-generation"},
-	"Job":              {"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"},
-	"CronJob":          {"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"},
+	"Deployment": {"pod-template-hash"},
+	"ReplicaSet": {},
+	"Rollout":    {"rollouts-pod-template-hash"},
+	"StatefulSet": {"statefulset.kubernetes.io/pod-name", "controller-revision-hash",
+		"apps.kubernetes.io/pod-index"},
+	"DaemonSet": {"controller-revision-hash", "pod-template-generation"},
+	"Job": {"job-name", "controller-uid", "batch.kubernetes.io/job-name",
+		"batch.kubernetes.io/controller-uid"},
+	"CronJob": {"job-name", "controller-uid", "batch.kubernetes.io/job-name",
+		"batch.kubernetes.io/controller-uid"},
 	"DeploymentConfig": {"deployment", "deploymentconfig"},
 	"CloneSet":         {"controller-revision-hash", "pod-template-hash", "apps.kruise.io/cloneset-instance-id"},
 }
@@ -143,11 +146,13 @@ func (h *compiledWebhook) evaluateRule(r *hookRule, v selectorView, t *stepTrace
 // decidingLabel names the label that a match depends on.
 func (r *hookRule) decidingLabel(v selectorView) (string, *Fact) {
 	if q := r.namespace.positiveRequirement(); q != nil && v.namespace.labels.Has(q.Key()) {
-		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()], Source: v.pod.Namespace.Source}
+		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()],
+			Source: v.pod.Namespace.Source}
 		return f.String(), f
 	}
 	if q := r.object.positiveRequirement(); q != nil && v.labels.labels.Has(q.Key()) {
-		f := &Fact{Level: LevelPod, Kind: "label", Key: q.Key(), Value: v.labels.labels[q.Key()], Source: sourceWorkload}
+		f := &Fact{Level: LevelPod, Kind: "label", Key: q.Key(), Value: v.labels.labels[q.Key()],
+			Source: sourceWorkload}
 		return f.String(), f
 	}
 	return "no label excludes it", nil

@@ -18,7 +18,8 @@ func checkStrings(field string, v any) error {
 	}
 	for k, e := range m {
 		if _, ok := e.(string); !ok && e != nil {
-			return &FieldError{Field: fmt.Sprintf("%s[%s]", field, k), Err: fmt.Errorf("it has to be a string and is %s; put it in quotes", Describe(e))}
+			return &FieldError{Field: fmt.Sprintf("%s[%s]", field, k),
+				Err: fmt.Errorf("it has to be a string and is %s; put it in quotes", Describe(e))}
 		}
 	}
 	return nil

@@ -18,11 +18,13 @@ type Dropped struct {
 	Count int
 }
 
-// uniqueLists are the lists of which the API server rejects a pod with two entries of one key, so that none of them can be dropped.
-// Source: pkg/apis/core/validation/validation.go of Kubernetes 1.36.
+// uniqueLists are the lists of which the API server rejects a pod with two entries of one key, so that none of them can
+// be dropped. Source: pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 var uniqueLists = []string{
-	"Container.volumeDevices", "Container.volumeMounts", "PodSpec.containers", "PodSpec.ephemeralContainers", "PodSpec.initContainers",
-	"PodSpec.resourceClaims", "PodSpec.schedulingGates", "PodSpec.topologySpreadConstraints", "PodSpec.volumes", "ResourceRequirements.claims",
+	"Container.volumeDevices", "Container.volumeMounts", "PodSpec.containers", "PodSpec.ephemeralContainers",
+	"PodSpec.initContainers",
+	"PodSpec.resourceClaims", "PodSpec.schedulingGates", "PodSpec.topologySpreadConstraints", "PodSpec.volumes",
+	"ResourceRequirements.claims",
 }
 
 // KeepLast drops entries from the lists of a pod until each key is unique. A Pod may have two variables of one
@@ -48,14 +50,16 @@ func KeepLast(before, after Parts) ([]Dropped, error) {
 	return out, nil
 }
 
-// KeepLastRule names the rule by which a pod of the webhook and one of Prerig are equal although the webhook's has more entries.
+// KeepLastRule names the rule by which a pod of the webhook and one of Prerig are equal although the webhook's has more
+// entries.
 const KeepLastRule = "entries with the key of a later one: a webhook writes all of them, and Prerig only the last, which is what counts"
 
 // WithLast returns a pod without the entries that KeepLast drops, compared with another pod of the same workload,
 // and whether it had any. It does not modify the pod. A pod for which KeepLast fails is returned unchanged.
 func WithLast(other, pod map[string]any) (map[string]any, bool) {
 	parts := PartsOf(pod)
-	if !hasRepeatedKeys(PodSchema().Field("metadata").Schema, parts.Meta) && !hasRepeatedKeys(PodSchema().Field("spec").Schema, parts.Spec) {
+	if !hasRepeatedKeys(PodSchema().Field("metadata").Schema, parts.Meta) &&
+		!hasRepeatedKeys(PodSchema().Field("spec").Schema, parts.Spec) {
 		return pod, false
 	}
 	out := CopyMap(pod)
@@ -116,7 +120,8 @@ func keepLastDuplicates(s *Schema, path string, spec, before, after map[string]a
 		}
 		for i, e := range list {
 			c, _ := e.(map[string]any)
-			dropped, err := keepLastDuplicates(f.Schema.Elem, fmt.Sprintf("%s[%d]", at, i), spec, containerNamed(spec, c["name"]), c)
+			dropped, err := keepLastDuplicates(f.Schema.Elem, fmt.Sprintf("%s[%d]", at, i), spec,
+				containerNamed(spec, c["name"]), c)
 			if err != nil {
 				return nil, err
 			}

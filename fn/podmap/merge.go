@@ -24,8 +24,9 @@ func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
 	return out, nil
 }
 
-// strategicMerge merges with Kubernetes' rules, and returns a FieldError for an element of the object without its merge key. Errors
-// print no values. A merge key that is a map or a list cannot be compared, which is an error in Kubernetes too.
+// strategicMerge merges with Kubernetes' rules, and returns a FieldError for an element of the object without its merge
+// key. Errors print no values. A merge key that is a map or a list cannot be compared, which is an error in Kubernetes
+// too.
 func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -26,8 +26,8 @@ type Parts struct {
 	Extra map[string]any
 }
 
-// Split returns copies of the parts of a pod. The spec is copied by copySpec, which may leave something shared. A part that does
-// not have the shape which everything here relies on is a *FieldError (see Check).
+// Split returns copies of the parts of a pod. The spec is copied by copySpec, which may leave something shared. A part
+// that does not have the shape which everything here relies on is a *FieldError (see Check).
 func Split(obj map[string]any, copySpec func(map[string]any) map[string]any) (Parts, error) {
 	p := Parts{Extra: map[string]any{}}
 	for k, v := range obj {
@@ -65,7 +65,8 @@ func PartsOf(obj map[string]any) Parts {
 	return p
 }
 
-// Check returns a *FieldError where labels or annotations are neither strings nor null, or containers, volumes or pull secrets are not maps.
+// Check returns a *FieldError where labels or annotations are neither strings nor null, or containers, volumes or pull
+// secrets are not maps.
 func (p Parts) Check() error {
 	for _, key := range []string{"labels", "annotations"} {
 		if err := checkStrings("metadata."+key, p.Meta[key]); err != nil {
@@ -104,8 +105,8 @@ func (p Parts) Object() map[string]any {
 	return p.Extra
 }
 
-// Typed returns the pod as Kubernetes' Go types. Fields that the types do not have are not in it; a field of a wrong type, or a
-// quantity that cannot be read, is a *FieldError.
+// Typed returns the pod as Kubernetes' Go types. Fields that the types do not have are not in it; a field of a wrong
+// type, or a quantity that cannot be read, is a *FieldError.
 func (p Parts) Typed() (*corev1.Pod, error) {
 	out := &corev1.Pod{}
 	obj := map[string]any{"metadata": p.Meta, "spec": p.Spec}

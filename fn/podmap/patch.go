@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Merge returns the pod with a strategic merge patch of its metadata and spec merged into it, by Kubernetes' rules for pods.
-// Neither argument is changed. A field of the patch that has a wrong type is a *FieldError.
+// Merge returns the pod with a strategic merge patch of its metadata and spec merged into it, by Kubernetes' rules for
+// pods. Neither argument is changed. A field of the patch that has a wrong type is a *FieldError.
 func Merge(obj, patch map[string]any) (map[string]any, error) {
 	parts, err := Split(obj, CopyMap)
 	if err != nil {

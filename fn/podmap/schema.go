@@ -32,8 +32,8 @@ const (
 	ListKind
 )
 
-// Schema is the type of a value in a pod, with Kubernetes' patch rules: a tree made from the Go types. The fields of a struct
-// are read when the first of them is asked for, because a pod has few of the types that it could have.
+// Schema is the type of a value in a pod, with Kubernetes' patch rules: a tree made from the Go types. The fields of a
+// struct are read when the first of them is asked for, because a pod has few of the types that it could have.
 type Schema struct {
 	Kind Kind
 	// TypeName is the name of the Go type, such as Quantity.
@@ -68,8 +68,8 @@ type SchemaField struct {
 	omitsEmpty bool
 	// retains reports whether a patch of an element of the list names the fields that stay.
 	retains bool
-	// list is the name of the field in Kubernetes' types where server-side apply identifies the elements of the list, and keys are
-	// the fields by which it does; none where the elements are plain values.
+	// list is the name of the field in Kubernetes' types where server-side apply identifies the elements of the list,
+	// and keys are the fields by which it does; none where the elements are plain values.
 	list string
 	keys []string
 }
@@ -77,8 +77,8 @@ type SchemaField struct {
 // isAlwaysSerialized reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
 func (f *SchemaField) isAlwaysSerialized() bool { return !f.IsPointer && f.Schema.Kind == StructKind }
 
-// mergesByOmitted reports whether the elements of a list are merged by a key that JSON of the Go types leaves out where it is
-// empty, as the name of a pull secret.
+// mergesByOmitted reports whether the elements of a list are merged by a key that JSON of the Go types leaves out where
+// it is empty, as the name of a pull secret.
 func (f *SchemaField) mergesByOmitted() bool {
 	if !f.Merges || f.MergeKey == "" || f.Schema.Elem == nil {
 		return false
@@ -202,7 +202,8 @@ func (s *Schema) elem() *Schema {
 // typeError returns an error for a value that does not have the type that Kubernetes expects.
 func (s *Schema) typeError(v any) error {
 	want := map[Kind]string{
-		stringKind: "a string", boolKind: "a bool", numberKind: "a number", StructKind: "a map", mapKind: "a map", ListKind: "a list",
+		stringKind: "a string", boolKind: "a bool", numberKind: "a number", StructKind: "a map", mapKind: "a map",
+		ListKind: "a list",
 	}[s.Kind]
 	return fmt.Errorf("it has to be %s and is %s", want, Describe(v))
 }

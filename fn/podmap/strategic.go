@@ -17,7 +17,8 @@ const (
 	patchDirective = "$patch"
 	// retainDirective lists the fields of a map that stay.
 	retainDirective = "$retainKeys"
-	// deletePrefix and orderPrefix begin the names of fields that delete elements of the list of the name behind them, and order it.
+	// deletePrefix and orderPrefix begin the names of fields that delete elements of the list of the name behind them,
+	// and order it.
 	deletePrefix = "$deleteFromPrimitiveList"
 	orderPrefix  = "$setElementOrder"
 )
@@ -32,7 +33,8 @@ var (
 	errBadOrder      = errors.New("invalid patch format of setElementOrder list")
 )
 
-// mergeMaps merges a patch into an object and returns the result, as the API server merges a strategic merge patch. Both are used up.
+// mergeMaps merges a patch into an object and returns the result, as the API server merges a strategic merge patch.
+// Both are used up.
 func mergeMaps(s *Schema, obj, patch map[string]any) (map[string]any, error) {
 	if directive, ok := patch[patchDirective]; ok {
 		return applyDirective(directive, patch)
@@ -84,7 +86,8 @@ func applyRetention(obj, patch map[string]any) error {
 		return errBadRetention
 	}
 	for key, v := range patch {
-		if v != nil && !strings.HasPrefix(key, deletePrefix) && !strings.HasPrefix(key, orderPrefix) && !slices.Contains(retained, any(key)) {
+		if v != nil && !strings.HasPrefix(key, deletePrefix) && !strings.HasPrefix(key, orderPrefix) &&
+			!slices.Contains(retained, any(key)) {
 			return errBadRetention
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// diffMaps returns the strategic merge patch that makes a map from another one, as kubectl writes it; empty if they are equal. It
-// contains parts of the second map. If the patch retains, it names the fields that stay (source: pkg/util/strategicpatch of
-// k8s.io/apimachinery v0.37).
+// diffMaps returns the strategic merge patch that makes a map from another one, as kubectl writes it; empty if they are
+// equal. It contains parts of the second map. If the patch retains, it names the fields that stay (source:
+// pkg/util/strategicpatch of k8s.io/apimachinery v0.37).
 func diffMaps(s *Schema, from, to map[string]any, retains bool) (map[string]any, error) {
 	patch := map[string]any{}
 	var retained []any
@@ -113,8 +113,8 @@ func diffScalars(f *SchemaField, from, to []any) (added, deleted, order []any, e
 	return added, sortByText("", deleted), order, nil
 }
 
-// diffElements returns the patch of a list of maps, and the merge keys in their order if the list changes. The patch deletes by
-// directives.
+// diffElements returns the patch of a list of maps, and the merge keys in their order if the list changes. The patch
+// deletes by directives.
 func diffElements(f *SchemaField, from, to []any) (changes, _, order []any, err error) {
 	if err := requireKey(f.MergeKey, slices.Concat(from, to)...); err != nil {
 		return nil, nil, nil, err
@@ -165,8 +165,8 @@ func compareHeads(mergeKey string, a, b []any) int {
 	}
 }
 
-// sortByText sorts a list by the texts of what identifies its elements, and returns it. Of equal ones the order is that of Kubernetes,
-// whose comparison is not strict.
+// sortByText sorts a list by the texts of what identifies its elements, and returns it. Of equal ones the order is that
+// of Kubernetes, whose comparison is not strict.
 func sortByText(mergeKey string, list []any) []any {
 	sort.Slice(list, func(i, j int) bool { return textOfKey(mergeKey, list[i]) <= textOfKey(mergeKey, list[j]) })
 	return list

@@ -113,7 +113,8 @@ func findInOrder(mergeKey string, e any, order []any) (int, error) {
 	return -1, nil
 }
 
-// mergeLists merges the elements of a patch into a list that merges. If the patch deletes, scalars of it are removed instead.
+// mergeLists merges the elements of a patch into a list that merges. If the patch deletes, scalars of it are removed
+// instead.
 func mergeLists(f *SchemaField, list, patch []any, deletes bool) ([]any, error) {
 	if len(list) == 0 && len(patch) == 0 {
 		return list, nil
@@ -146,7 +147,8 @@ func mergeLists(f *SchemaField, list, patch []any, deletes bool) ([]any, error) 
 	return arrange(f.MergeKey, merged, patch, list)
 }
 
-// applyElementDirectives returns the list and the patch of a list after the elements of the patch that have a directive.
+// applyElementDirectives returns the list and the patch of a list after the elements of the patch that have a
+// directive.
 func applyElementDirectives(mergeKey string, list, patch []any) (rest, plain []any, err error) {
 	replaces := false
 	for _, e := range patch {
@@ -175,8 +177,8 @@ func applyElementDirectives(mergeKey string, list, patch []any) (rest, plain []a
 	return list, plain, nil
 }
 
-// deleteInPlace removes the elements of a list with an id. It moves those behind them within the array, because Kubernetes
-// orders by what that leaves in the longer list.
+// deleteInPlace removes the elements of a list with an id. It moves those behind them within the array, because
+// Kubernetes orders by what that leaves in the longer list.
 func deleteInPlace(mergeKey string, list []any, id any) []any {
 	for {
 		at := indexOf(mergeKey, list, id)
@@ -245,8 +247,8 @@ func arrange(mergeKey string, merged, order, before []any) ([]any, error) {
 	return append(append(out, others...), ordered...), nil
 }
 
-// sortBy orders a list by the places of its elements in another one. Elements without a place come out as they do in Kubernetes, whose
-// comparison calls them less than any other.
+// sortBy orders a list by the places of its elements in another one. Elements without a place come out as they do in
+// Kubernetes, whose comparison calls them less than any other.
 func sortBy(mergeKey string, list, order []any) {
 	sort.SliceStable(list, func(i, j int) bool {
 		a, b := place(mergeKey, order, list[i]), place(mergeKey, order, list[j])
@@ -269,7 +271,8 @@ func keyOf(mergeKey string, e any) any {
 	return e.(map[string]any)[mergeKey]
 }
 
-// requireKey returns an error if one of the elements is not a map with the merge key. Without a merge key it accepts scalars only.
+// requireKey returns an error if one of the elements is not a map with the merge key. Without a merge key it accepts
+// scalars only.
 func requireKey(mergeKey string, elements ...any) error {
 	for _, e := range elements {
 		m, isMap := e.(map[string]any)

@@ -89,8 +89,8 @@ func wrongQuantity(s *Schema, v any) *FieldError {
 	})
 }
 
-// Unfilled returns the first field whose value is a text with a placeholder, where Kubernetes wants another type or a quantity. Its
-// error names what a later step fills in.
+// Unfilled returns the first field whose value is a text with a placeholder, where Kubernetes wants another type or a
+// quantity. Its error names what a later step fills in.
 func Unfilled(s *Schema, v any) *FieldError {
 	return firstProblem(s, v, "", func(s *Schema, v any) error {
 		text, ok := v.(string)
@@ -103,8 +103,8 @@ func Unfilled(s *Schema, v any) *FieldError {
 
 var placeholder = lazyregexp.New(`\$\{[^{}\n]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .-]*>|\{\{.*\}\}|@\w+@|%\w+%`)
 
-// HasPlaceholder reports whether a text has what other tools replace: ${X} of Flux and envsubst, $(X) of kustomize's vars, <X> and
-// the like.
+// HasPlaceholder reports whether a text has what other tools replace: ${X} of Flux and envsubst, $(X) of kustomize's
+// vars, <X> and the like.
 func HasPlaceholder(text string) bool {
 	return strings.ContainsAny(text, "$<{@%") && placeholder.MatchString(text)
 }

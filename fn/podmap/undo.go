@@ -203,8 +203,8 @@ func pruneObsoletePatch(s *Schema, patch, obj map[string]any) {
 	}
 }
 
-// isPart reports whether an element of a patch is only a part of a container: it has no image, and the patch of the spec that it is in
-// does not move the container from the other list.
+// isPart reports whether an element of a patch is only a part of a container: it has no image, and the patch of the
+// spec that it is in does not move the container from the other list.
 func isPart(m, spec map[string]any) bool {
 	if m["image"] != nil {
 		return false

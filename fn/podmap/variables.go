@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// keepLastVariables returns the variables of a container with one entry for each of the names. The container gets the same values: the kubelet
-// reads the list from the front, a later entry replaces an earlier one of its name, and $(NAME) is the value that NAME has at that point
-// (source: makeEnvironment in pkg/kubelet/kubelet_pods.go of Kubernetes 1.36). So the last entry of a name stays at its own place, or at that of
-// an earlier entry where another variable refers to it in between. Where no place is right, the reference is replaced by the value.
+// keepLastVariables returns the variables of a container with one entry for each of the names. The container gets the
+// same values: the kubelet reads the list from the front, a later entry replaces an earlier one of its name, and
+// $(NAME) is the value that NAME has at that point (source: makeEnvironment in pkg/kubelet/kubelet_pods.go of
+// Kubernetes 1.36). So the last entry of a name stays at its own place, or at that of an earlier entry where another
+// variable refers to it in between. Where no place is right, the reference is replaced by the value.
 func keepLastVariables(list []any, names []string) ([]any, error) {
 	for _, name := range names {
 		next, err := keepLastVariable(list, name)
@@ -146,8 +147,9 @@ func sameValues(a, b map[string]string) bool {
 	return true
 }
 
-// expandReferences replaces $(NAME) in a value by what value returns for it; a reference for which it returns false stays. $$ is one $, and with
-// raw it stays as it is. Source: third_party/forked/golang/expansion/expand.go of Kubernetes 1.36.
+// expandReferences replaces $(NAME) in a value by what value returns for it; a reference for which it returns false
+// stays. $$ is one $, and with raw it stays as it is. Source: third_party/forked/golang/expansion/expand.go of
+// Kubernetes 1.36.
 func expandReferences(text string, value func(name string) (string, bool), raw bool) string {
 	if !strings.Contains(text, "$") {
 		return text

@@ -16,7 +16,8 @@ import (
 func (c *checker) checkContainerLists() {
 	regular := listOf(c.spec[podmap.Containers])
 	if len(regular) == 0 {
-		c.addProblem(CodeNoContainer, podPlace.field(podmap.Containers), nil, "no container is left in spec.containers: the API server refuses the pod")
+		c.addProblem(CodeNoContainer, podPlace.field(podmap.Containers), nil,
+			"no container is left in spec.containers: the API server refuses the pod")
 	}
 	names := map[string]string{}
 	volumes := volumesByName(c.spec)
@@ -54,11 +55,14 @@ func (c *containerChecker) checkNameAndImage(names map[string]string) {
 	first, twice := names[at.container]
 	switch {
 	case at.container == "":
-		c.addProblem(CodeContainer, at.field("name"), nil, "a container of image %q has no name: the API server refuses the pod", text(m["image"]))
+		c.addProblem(CodeContainer, at.field("name"), nil,
+			"a container of image %q has no name: the API server refuses the pod", text(m["image"]))
 	case twice:
-		c.addProblem(CodeContainer, at.field("name"), at.container, "container %s is there twice (%s and %s): the API server refuses the pod", at.container, first, at.path)
+		c.addProblem(CodeContainer, at.field("name"), at.container,
+			"container %s is there twice (%s and %s): the API server refuses the pod", at.container, first, at.path)
 	case !isLabel(at.container):
-		c.addProblem(CodeContainer, at.field("name"), at.container, "the name of container %s is not a lower-case DNS label: the API server refuses the pod", at.container)
+		c.addProblem(CodeContainer, at.field("name"), at.container,
+			"the name of container %s is not a lower-case DNS label: the API server refuses the pod", at.container)
 	}
 	if _, there := names[at.container]; !there {
 		names[at.container] = at.path
@@ -79,10 +83,12 @@ func (c *containerChecker) checkFields(volumes map[string]map[string]any) {
 	c.checkResources()
 	c.securityContext(at.field("securityContext"), mapOf(m["securityContext"]))
 	if v := m["imagePullPolicy"]; !oneOf(v, "Always", "IfNotPresent", "Never") {
-		c.rejectField(at.field("imagePullPolicy"), v, "imagePullPolicy is %v, and neither Always, IfNotPresent nor Never", v)
+		c.rejectField(at.field("imagePullPolicy"), v,
+			"imagePullPolicy is %v, and neither Always, IfNotPresent nor Never", v)
 	}
 	if v := m["terminationMessagePolicy"]; !oneOf(v, "File", "FallbackToLogsOnError") {
-		c.rejectField(at.field("terminationMessagePolicy"), v, "terminationMessagePolicy is %v, and neither File nor FallbackToLogsOnError", v)
+		c.rejectField(at.field("terminationMessagePolicy"), v,
+			"terminationMessagePolicy is %v, and neither File nor FallbackToLogsOnError", v)
 	}
 }
 
@@ -104,7 +110,8 @@ func (c *containerChecker) checkInitFields() {
 	}
 	for _, key := range []string{"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"} {
 		if m[key] != nil {
-			c.rejectField(at.field(key), nil, "%s may not be set for an init container without restartPolicy: Always", key)
+			c.rejectField(at.field(key), nil, "%s may not be set for an init container without restartPolicy: Always",
+				key)
 		}
 	}
 }
@@ -119,14 +126,16 @@ func (c *containerChecker) checkPorts() {
 		if name := text(m["name"]); name != "" {
 			switch {
 			case !isPortName(name):
-				c.rejectField(here().field("name"), name, "the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
+				c.rejectField(here().field("name"), name,
+					"the port name %s is invalid: it has at most 15 lower-case letters, digits and single hyphens, and a letter", name)
 			case slices.Contains(names, name):
 				c.rejectField(here().field("name"), name, "two ports have the name %s", name)
 			}
 			names = append(names, name)
 		}
 		if !isNumber && m["containerPort"] != nil || isNumber && !isPort(number) || m["containerPort"] == nil {
-			c.rejectField(here().field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535", m["containerPort"])
+			c.rejectField(here().field("containerPort"), m["containerPort"], "the port %v is not between 1 and 65535",
+				m["containerPort"])
 		}
 		if host, ok := integer(m["hostPort"]); ok && host != 0 && !isPort(host) {
 			c.rejectField(here().field("hostPort"), host, "the host port %d is not between 1 and 65535", host)
@@ -156,7 +165,8 @@ func (c *containerChecker) checkHostPorts(taken map[string]bool) {
 		}
 		key := fmt.Sprintf("%s/%s/%d", protocol, text(port["hostIP"]), n)
 		if taken[key] {
-			c.rejectField(c.at.field("ports").element(i, key), n, "the port %d of the node is taken by another port of the pod", n)
+			c.rejectField(c.at.field("ports").element(i, key), n,
+				"the port %d of the node is taken by another port of the pod", n)
 		}
 		taken[key] = true
 	}
@@ -200,7 +210,8 @@ func (c *containerChecker) checkEnv() {
 	}
 }
 
-// isVariable reports whether a text can name a variable: printable ASCII without an equals sign since 1.32, before letters, digits and _-.
+// isVariable reports whether a text can name a variable: printable ASCII without an equals sign since 1.32, before
+// letters, digits and _-.
 func (o Options) isVariable(name string) bool {
 	strict := o.isBeforeMinor(32)
 	for i := range len(name) {
@@ -209,7 +220,8 @@ func (o Options) isVariable(name string) bool {
 		case b < ' ' || b > '~' || b == '=':
 			return false
 		case !strict:
-		case !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' && i > 0 || b == '_' || b == '-' || b == '.'):
+		case !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' && i > 0 || b == '_' || b == '-' ||
+			b == '.'):
 			return false
 		}
 	}
@@ -248,7 +260,8 @@ func (c *containerChecker) checkVolumeMounts(volumes map[string]map[string]any) 
 		case name == "":
 			c.rejectField(here().field("name"), nil, "the mount at %q names no volume", path)
 		case volumes[name] == nil:
-			c.rejectField(here().field("name"), name, "the mount at %s is of the volume %s, and the pod has no such volume", path, name)
+			c.rejectField(here().field("name"), name,
+				"the mount at %s is of the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		}
 		switch {
@@ -260,16 +273,19 @@ func (c *containerChecker) checkVolumeMounts(volumes map[string]map[string]any) 
 		paths = append(paths, path)
 		for _, key := range []string{"subPath", "subPathExpr"} {
 			if v := text(m[key]); strings.HasPrefix(v, "/") || slices.Contains(strings.Split(v, "/"), "..") {
-				c.rejectField(here().field(key), v, "%s of the mount at %s has to be a relative path without ..", key, path)
+				c.rejectField(here().field(key), v, "%s of the mount at %s has to be a relative path without ..", key,
+					path)
 			}
 		}
 		if text(m["subPath"]) != "" && text(m["subPathExpr"]) != "" {
 			c.rejectField(here().field("subPathExpr"), nil, "the mount at %s has both subPath and subPathExpr", path)
 		}
 		if v := m["mountPropagation"]; !oneOf(v, "None", "HostToContainer", "Bidirectional") {
-			c.rejectField(here().field("mountPropagation"), v, "mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
+			c.rejectField(here().field("mountPropagation"), v,
+				"mountPropagation is %v, and neither None, HostToContainer nor Bidirectional", v)
 		} else if v == "Bidirectional" && mapOf(c.container["securityContext"])["privileged"] != true {
-			c.rejectField(here().field("mountPropagation"), v, "only a privileged container can have a mount with the propagation Bidirectional")
+			c.rejectField(here().field("mountPropagation"), v,
+				"only a privileged container can have a mount with the propagation Bidirectional")
 		}
 	}
 }
@@ -290,26 +306,30 @@ func (c *containerChecker) checkVolumeDevices(volumes map[string]map[string]any)
 		case name == "":
 			c.rejectField(here().field("name"), nil, "the device at %q names no volume", path)
 		case volume == nil:
-			c.rejectField(here().field("name"), name, "the device at %s is the volume %s, and the pod has no such volume", path, name)
+			c.rejectField(here().field("name"), name,
+				"the device at %s is the volume %s, and the pod has no such volume", path, name)
 			c.found[len(c.found)-1].Volume = name
 		case volume["persistentVolumeClaim"] == nil && volume["ephemeral"] == nil:
-			c.rejectField(here().field("name"), name, "the volume %s is no persistentVolumeClaim and not ephemeral, so it is no device", name)
+			c.rejectField(here().field("name"), name,
+				"the volume %s is no persistentVolumeClaim and not ephemeral, so it is no device", name)
 		}
 		switch {
 		case path == "" || slices.Contains(paths, path):
-			c.rejectField(here().field("devicePath"), path, "the device path %q is empty, or there twice, or that of a mount", path)
+			c.rejectField(here().field("devicePath"), path,
+				"the device path %q is empty, or there twice, or that of a mount", path)
 		case slices.Contains(strings.Split(path, "/"), ".."):
 			c.rejectField(here().field("devicePath"), path, "the device path %s contains ..", path)
 		}
 		if name != "" && slices.Contains(names, name) {
-			c.rejectField(here().field("name"), name, "the volume %s is already mounted, or a device, in the container", name)
+			c.rejectField(here().field("name"), name, "the volume %s is already mounted, or a device, in the container",
+				name)
 		}
 		paths, names = append(paths, path), append(names, name)
 	}
 }
 
-// inPlaceResize is the first minor version that keeps the field resizePolicy by default, and checkedRestart the first that rejects a
-// restart for ordinary init containers.
+// inPlaceResize is the first minor version that keeps the field resizePolicy by default, and checkedRestart the first
+// that rejects a restart for ordinary init containers.
 const (
 	inPlaceResize  = 33
 	checkedRestart = 36
@@ -335,9 +355,11 @@ func (c *containerChecker) checkResizePolicy() {
 		names = append(names, name)
 		switch {
 		case restart != "NotRequired" && restart != "RestartContainer":
-			c.rejectField(here().field("restartPolicy"), restart, "restartPolicy is %q, and neither NotRequired nor RestartContainer", restart)
+			c.rejectField(here().field("restartPolicy"), restart,
+				"restartPolicy is %q, and neither NotRequired nor RestartContainer", restart)
 		case restart != "NotRequired" && text(c.spec["restartPolicy"]) == "Never":
-			c.rejectField(here().field("restartPolicy"), restart, "restartPolicy must be NotRequired in a pod with restartPolicy: Never")
+			c.rejectField(here().field("restartPolicy"), restart,
+				"restartPolicy must be NotRequired in a pod with restartPolicy: Never")
 		}
 	}
 }
@@ -365,7 +387,9 @@ func (c *checker) securityContext(at place, m map[string]any) {
 		return
 	}
 	kind, local := text(profile["type"]), text(profile["localhostProfile"])
-	if !slices.Contains([]string{"Localhost", "RuntimeDefault", "Unconfined"}, kind) || (kind == "Localhost") != (local != "") {
-		c.rejectField(at.field("seccompProfile"), kind, "the type of the seccomp profile is %q, and neither RuntimeDefault, Unconfined nor Localhost with a localhostProfile", kind)
+	if !slices.Contains([]string{"Localhost", "RuntimeDefault", "Unconfined"}, kind) ||
+		(kind == "Localhost") != (local != "") {
+		c.rejectField(at.field("seccompProfile"), kind,
+			"the type of the seccomp profile is %q, and neither RuntimeDefault, Unconfined nor Localhost with a localhostProfile", kind)
 	}
 }

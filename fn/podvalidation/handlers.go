@@ -35,9 +35,11 @@ func (c *checker) checkProbe(at place, key string, probe map[string]any) {
 	n, ok := integer(probe["terminationGracePeriodSeconds"])
 	switch {
 	case ok && key == "readinessProbe":
-		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "a readinessProbe cannot have terminationGracePeriodSeconds")
+		c.rejectField(at.field("terminationGracePeriodSeconds"), n,
+			"a readinessProbe cannot have terminationGracePeriodSeconds")
 	case ok && n <= 0:
-		c.rejectField(at.field("terminationGracePeriodSeconds"), n, "terminationGracePeriodSeconds of the %s is not above 0", key)
+		c.rejectField(at.field("terminationGracePeriodSeconds"), n,
+			"terminationGracePeriodSeconds of the %s is not above 0", key)
 	}
 }
 
@@ -60,12 +62,14 @@ func (c *checker) checkProbeHandler(at place, what string, m map[string]any, kin
 			c.checkSleepAction(here.field("seconds"), what, action)
 		case "grpc":
 			if port, ok := integer(action["port"]); !ok || !isPort(port) {
-				c.rejectField(here.field("port"), action["port"], "the port %v of the %s is not between 1 and 65535", action["port"], what)
+				c.rejectField(here.field("port"), action["port"], "the port %v of the %s is not between 1 and 65535",
+					action["port"], what)
 			}
 		default:
 			c.handlerPort(here.field("port"), what, action["port"])
 			if v := action["scheme"]; kind == "httpGet" && !oneOf(v, "HTTP", "HTTPS") {
-				c.rejectField(here.field("scheme"), v, "the scheme of the %s is %v, and neither HTTP nor HTTPS", what, v)
+				c.rejectField(here.field("scheme"), v, "the scheme of the %s is %v, and neither HTTP nor HTTPS", what,
+					v)
 			}
 		}
 	}
@@ -95,6 +99,7 @@ func (c *checker) checkSleepAction(at place, what string, action map[string]any)
 		grace = defaultGracePeriod
 	}
 	if n, ok := integer(action["seconds"]); ok && (n < 0 || n > grace) {
-		c.rejectField(at, n, "the %s sleeps %d seconds, and has to sleep at most terminationGracePeriodSeconds, %d", what, n, grace)
+		c.rejectField(at, n, "the %s sleeps %d seconds, and has to sleep at most terminationGracePeriodSeconds, %d",
+			what, n, grace)
 	}
 }

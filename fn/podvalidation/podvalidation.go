@@ -115,7 +115,8 @@ func (p place) key(name string) place {
 
 // element returns the place of an element of a list, by its distinguishing key.
 func (p place) element(i int, name any) place {
-	return place{path: fmt.Sprintf("%s[%d]", p.path, i), container: p.container, named: fmt.Sprintf("%s[%v]", p.named, name)}
+	return place{path: fmt.Sprintf("%s[%d]", p.path, i), container: p.container,
+		named: fmt.Sprintf("%s[%v]", p.named, name)}
 }
 
 // addProblem adds a problem. The format distinguishes problems of one place.
@@ -152,8 +153,8 @@ func isSubdomain(s string) bool {
 	return true
 }
 
-// isPlainName reports whether a text is certain to be valid as the value of a label, and as a key without a prefix. It is much cheaper
-// than the expressions of package validation, which decide about all other texts.
+// isPlainName reports whether a text is certain to be valid as the value of a label, and as a key without a prefix. It
+// is much cheaper than the expressions of package validation, which decide about all other texts.
 func isPlainName(s string) bool { return len(s) <= 63 && isName(s, "-._") }
 
 // isPlainKey reports whether a text is certain to be valid as the key of a label or annotation.

@@ -35,10 +35,12 @@ func (c *containerChecker) checkResources() {
 		switch {
 		case !ok:
 		case has && request.Cmp(limit) > 0:
-			c.addProblem(CodeAboveLimit, at, fmt.Sprint(requests[name]), "container %s requests %v of %s, above its limit of %v: the API server refuses the pod",
+			c.addProblem(CodeAboveLimit, at, fmt.Sprint(requests[name]),
+				"container %s requests %v of %s, above its limit of %v: the API server refuses the pod",
 				at.container, requests[name], name, limits[name])
 		case !allowsOvercommit(name) && (!has || request.Cmp(limit) != 0):
-			c.rejectField(at.field("requests").key(name), requests[name], "the request %v of %s has to have an equal limit", requests[name], name)
+			c.rejectField(at.field("requests").key(name), requests[name],
+				"the request %v of %s has to have an equal limit", requests[name], name)
 		}
 	}
 }
@@ -81,14 +83,16 @@ func parseQuantity(v any) (resource.Quantity, bool) {
 
 // allowsOvercommit reports whether a request may be lower than the limit: for Kubernetes' own resources but huge pages.
 func allowsOvercommit(name string) bool {
-	return (!strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")) && !strings.HasPrefix(name, "hugepages-")
+	return (!strings.Contains(name, "/") || strings.Contains(name, "kubernetes.io/")) &&
+		!strings.HasPrefix(name, "hugepages-")
 }
 
 // podLevel is the first minor version in which a pod has resources of its own by default.
 const podLevel = 34
 
-// podResources checks the resources of the pod as a whole against those of its containers (source: validatePodResourceConsistency, and
-// AggregateContainerRequests in k8s.io/component-helpers/resource). A request that the pod does not have is defaulted from those of its containers.
+// podResources checks the resources of the pod as a whole against those of its containers (source:
+// validatePodResourceConsistency, and AggregateContainerRequests in k8s.io/component-helpers/resource). A request that
+// the pod does not have is defaulted from those of its containers.
 func (c *checker) podResources(pod map[string]any) {
 	if c.isBeforeMinor(podLevel) || len(mapOf(c.spec["resources"])) == 0 {
 		return
@@ -110,11 +114,13 @@ func (c *checker) podResources(pod map[string]any) {
 	for _, name := range podmap.SortedKeys(requests) {
 		request, ok := parseQuantity(requests[name])
 		if sum, has := sums[name]; ok && has && sum.Cmp(request) > 0 {
-			c.addProblem(CodePodResources, at.field("requests").key(name), requests[name], "the containers request %s of %s together, and the pod as a whole requests %v: the API server refuses the pod",
+			c.addProblem(CodePodResources, at.field("requests").key(name), requests[name],
+				"the containers request %s of %s together, and the pod as a whole requests %v: the API server refuses the pod",
 				sum.String(), name, requests[name])
 		}
 		if limit, has := parseQuantity(limits[name]); ok && has && request.Cmp(limit) > 0 {
-			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name], "the containers request %s of %s together, and the limit of the pod as a whole is %v: the API server refuses the pod",
+			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name],
+				"the containers request %s of %s together, and the limit of the pod as a whole is %v: the API server refuses the pod",
 				request.String(), name, limits[name])
 		}
 	}
@@ -122,7 +128,8 @@ func (c *checker) podResources(pod map[string]any) {
 	for _, name := range podmap.SortedKeys(limits) {
 		limit, ok := parseQuantity(limits[name])
 		if sum, has := pages[name]; ok && has && strings.HasPrefix(name, "hugepages-") && sum.Cmp(limit) > 0 {
-			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name], "the limits of the containers are %s of %s together, and that of the pod as a whole is %v: the API server refuses the pod",
+			c.addProblem(CodePodResources, at.field("limits").key(name), limits[name],
+				"the limits of the containers are %s of %s together, and that of the pod as a whole is %v: the API server refuses the pod",
 				sum.String(), name, limits[name])
 		}
 		for i, e := range listOf(spec[podmap.Containers]) {
@@ -130,7 +137,8 @@ func (c *checker) podResources(pod map[string]any) {
 			value := mapOf(mapOf(m["resources"])["limits"])[name]
 			if one, has := parseQuantity(value); ok && has && one.Cmp(limit) > 0 {
 				at := placeOfContainer(podmap.Containers, i, m).field("resources").field("limits").key(name)
-				c.addProblem(CodePodResources, at, value, "the limit of container %s is %v of %s, and that of the pod as a whole is %v: the API server refuses the pod",
+				c.addProblem(CodePodResources, at, value,
+					"the limit of container %s is %v of %s, and that of the pod as a whole is %v: the API server refuses the pod",
 					at.container, value, name, limits[name])
 			}
 		}

@@ -27,7 +27,8 @@ func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 			c.rejectField(at.field("labels").key(key), nil, "the name of the label %s is invalid", key)
 		}
 		if !isPlainName(value) && len(validation.IsValidLabelValue(value)) > 0 {
-			c.rejectField(at.field("labels").key(key), value, "the value %q of the label %s is invalid: it has at most 63 letters, digits, hyphens, underscores and dots", value, key)
+			c.rejectField(at.field("labels").key(key), value,
+				"the value %q of the label %s is invalid: it has at most 63 letters, digits, hyphens, underscores and dots", value, key)
 		}
 	}
 	annotations, had := mapOf(meta["annotations"]), mapOf(before["annotations"])
@@ -42,7 +43,8 @@ func (c *checker) checkAddedMetadata(meta, before map[string]any) {
 		}
 	}
 	if size > apivalidation.TotalAnnotationSizeLimitB {
-		c.rejectField(at.field("annotations"), nil, "the annotations have more than %d bytes", apivalidation.TotalAnnotationSizeLimitB)
+		c.rejectField(at.field("annotations"), nil, "the annotations have more than %d bytes",
+			apivalidation.TotalAnnotationSizeLimitB)
 	}
 	c.checkAppArmorProfiles(at.field("annotations"), annotations)
 }
@@ -57,11 +59,13 @@ func (c *checker) checkAppArmorProfiles(at place, annotations map[string]any) {
 		}
 		isThere := func(list string) bool { return podmap.FindBy(listOf(c.spec[list]), "name", name) != nil }
 		if !isThere(podmap.InitContainers) && !isThere(podmap.Containers) {
-			c.rejectField(at.key(key), annotations[key], "the annotation sets the AppArmor profile of container %s, which the pod does not have", name)
+			c.rejectField(at.key(key), annotations[key],
+				"the annotation sets the AppArmor profile of container %s, which the pod does not have", name)
 		}
 		profile := text(annotations[key])
 		switch {
-		case profile == "", profile == "runtime/default", profile == "unconfined", strings.HasPrefix(profile, "localhost/"):
+		case profile == "", profile == "runtime/default", profile == "unconfined",
+			strings.HasPrefix(profile, "localhost/"):
 		default:
 			c.rejectField(at.key(key), profile, "the AppArmor profile is %s, and neither runtime/default, unconfined nor localhost/NAME", profile)
 		}
@@ -83,7 +87,8 @@ func (c *checker) checkPodSettings() {
 	for i, e := range listOf(c.spec["hostAliases"]) {
 		ip := text(mapOf(e)["ip"])
 		if _, err := netip.ParseAddr(ip); err != nil {
-			c.rejectField(at.field("hostAliases").element(i, ip).field("ip"), ip, "%q in hostAliases is not an address", ip)
+			c.rejectField(at.field("hostAliases").element(i, ip).field("ip"), ip, "%q in hostAliases is not an address",
+				ip)
 		}
 	}
 	c.securityContext(at.field("securityContext"), mapOf(c.spec["securityContext"]))
@@ -100,7 +105,8 @@ func (c *checker) checkSecurityGroups(at place, m map[string]any) {
 	for i, e := range listOf(m["sysctls"]) {
 		name := text(mapOf(e)["name"])
 		if name == "" || slices.Contains(names, name) {
-			c.rejectField(at.field("sysctls").element(i, name), name, "the sysctl %q has no name or is there twice", name)
+			c.rejectField(at.field("sysctls").element(i, name), name, "the sysctl %q has no name or is there twice",
+				name)
 		}
 		names = append(names, name)
 	}
@@ -121,24 +127,29 @@ func (c *checker) checkDNSSettings(at place) {
 	servers := listOf(config["nameservers"])
 	switch {
 	case policy == "None" && len(servers) == 0:
-		c.rejectField(at.field("dnsConfig").field("nameservers"), nil, "dnsPolicy is None, and dnsConfig has no nameservers")
+		c.rejectField(at.field("dnsConfig").field("nameservers"), nil,
+			"dnsPolicy is None, and dnsConfig has no nameservers")
 	case len(servers) > maxNameservers:
-		c.rejectField(at.field("dnsConfig").field("nameservers"), nil, "dnsConfig has %d nameservers, and can have %d", len(servers), maxNameservers)
+		c.rejectField(at.field("dnsConfig").field("nameservers"), nil, "dnsConfig has %d nameservers, and can have %d",
+			len(servers), maxNameservers)
 	}
 	for i, e := range servers {
 		if _, err := netip.ParseAddr(text(e)); err != nil {
-			c.rejectField(at.field("dnsConfig").field("nameservers").element(i, e), e, "the nameserver %v is not an address", e)
+			c.rejectField(at.field("dnsConfig").field("nameservers").element(i, e), e,
+				"the nameserver %v is not an address", e)
 		}
 	}
 	if searches := listOf(config["searches"]); len(searches) > maxSearches {
-		c.rejectField(at.field("dnsConfig").field("searches"), nil, "dnsConfig has %d search domains, and can have %d", len(searches), maxSearches)
+		c.rejectField(at.field("dnsConfig").field("searches"), nil, "dnsConfig has %d search domains, and can have %d",
+			len(searches), maxSearches)
 	}
 }
 
 // forbiddenOnWindows are the fields of a container's or pod's security context that a pod for Windows cannot have.
 // Source: validateWindows in pkg/apis/core/validation/validation.go of Kubernetes 1.36.
 var forbiddenOnWindows = []string{
-	"allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "fsGroupChangePolicy", "privileged", "procMount", "readOnlyRootFilesystem",
+	"allowPrivilegeEscalation", "appArmorProfile", "capabilities", "fsGroup", "fsGroupChangePolicy", "privileged",
+	"procMount", "readOnlyRootFilesystem",
 	"runAsGroup", "runAsUser", "seLinuxOptions", "seccompProfile", "supplementalGroups", "sysctls",
 }
 

@@ -26,7 +26,8 @@ func volumesByName(spec map[string]any) map[string]map[string]any {
 
 // requiredOfVolumes are the fields that a source of a volume has to have.
 var requiredOfVolumes = map[string]string{
-	"configMap": "name", "secret": "secretName", "hostPath": "path", "persistentVolumeClaim": "claimName", "csi": "driver",
+	"configMap": "name", "secret": "secretName", "hostPath": "path", "persistentVolumeClaim": "claimName",
+	"csi": "driver",
 }
 
 func (c *checker) checkVolumes() {
@@ -56,7 +57,8 @@ func (c *checker) checkVolumeSource(at place, name string, m map[string]any) {
 		sources = append(sources, key)
 	}
 	if len(sources) > 1 {
-		c.rejectField(at, nil, "the volume %s has %d sources (%s), and can have one", name, len(sources), strings.Join(sources, " and "))
+		c.rejectField(at, nil, "the volume %s has %d sources (%s), and can have one", name, len(sources),
+			strings.Join(sources, " and "))
 	}
 	for _, key := range sources {
 		source, required := mapOf(m[key]), requiredOfVolumes[key]
@@ -64,7 +66,8 @@ func (c *checker) checkVolumeSource(at place, name string, m map[string]any) {
 			c.rejectField(at.field(key).field(required), nil, "%s of the volume %s has no %s", key, name, required)
 		}
 		if n, ok := integer(source["defaultMode"]); ok && (n < 0 || n > 0o777) {
-			c.rejectField(at.field(key).field("defaultMode"), n, "defaultMode of the volume %s is not between 0 and 0777", name)
+			c.rejectField(at.field(key).field("defaultMode"), n,
+				"defaultMode of the volume %s is not between 0 and 0777", name)
 		}
 		c.checkVolumeItems(at.field(key), name, source)
 		switch key {
@@ -74,7 +77,8 @@ func (c *checker) checkVolumeSource(at place, name string, m map[string]any) {
 			}
 		case "emptyDir":
 			if limit, err := quantity.Parse(fmt.Sprint(source["sizeLimit"])); err == nil && limit.Sign() < 0 {
-				c.rejectField(at.field(key).field("sizeLimit"), source["sizeLimit"], "sizeLimit of the volume %s is negative", name)
+				c.rejectField(at.field(key).field("sizeLimit"), source["sizeLimit"],
+					"sizeLimit of the volume %s is negative", name)
 			}
 		case "projected":
 			c.checkProjectedSources(at.field(key), name, source)
@@ -109,7 +113,8 @@ func (c *checker) checkProjectedSources(at place, name string, projected map[str
 		}
 		here := at.field("sources").element(i, i)
 		if n != 1 {
-			c.rejectField(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one", name, n)
+			c.rejectField(here, nil, "an element of the sources of the volume %s has %d sources, and has to have one",
+				name, n)
 			continue
 		}
 		for _, key := range []string{"configMap", "secret", "downwardAPI"} {
@@ -120,10 +125,13 @@ func (c *checker) checkProjectedSources(at place, name string, projected map[str
 			continue
 		}
 		if text(token["path"]) == "" {
-			c.rejectField(here.field("serviceAccountToken").field("path"), nil, "the token of the volume %s has no path", name)
+			c.rejectField(here.field("serviceAccountToken").field("path"), nil,
+				"the token of the volume %s has no path", name)
 		}
 		if n, ok := integer(token["expirationSeconds"]); ok && (n < 600 || n > 1<<32) {
-			c.rejectField(here.field("serviceAccountToken").field("expirationSeconds"), n, "the token of the volume %s expires after %d seconds, and has to be valid for 10 minutes at least", name, n)
+			c.rejectField(here.field("serviceAccountToken").field("expirationSeconds"), n,
+				"the token of the volume %s expires after %d seconds, and has to be valid for 10 minutes at least",
+				name, n)
 		}
 	}
 }

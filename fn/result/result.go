@@ -24,8 +24,8 @@ const (
 	Info    Severity = "info"
 )
 
-// ParseSeverity reads a severity as users write it for a rule: Error, Warning, Info, in whatever case, or Off, for which it returns the
-// empty one.
+// ParseSeverity reads a severity as users write it for a rule: Error, Warning, Info, in whatever case, or Off, for
+// which it returns the empty one.
 func ParseSeverity(text string) (Severity, error) {
 	switch s := Severity(strings.ToLower(text)); s {
 	case Error, Warning, Info:
@@ -54,7 +54,8 @@ func RefTo(object map[string]any) (ref ResourceRef) {
 	return ref
 }
 
-// GeneratedName returns the generateName of an object, which is the beginning of the name that the API server is going to give it.
+// GeneratedName returns the generateName of an object, which is the beginning of the name that the API server is going
+// to give it.
 func GeneratedName(object map[string]any) string {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["generateName"].(string)
@@ -121,8 +122,8 @@ func (f File) String() string {
 	return f.Path
 }
 
-// TagCode is the tag that carries the stable code of a rule, TagLine the one that carries File.Line on the wire, and TagObjects
-// the one that carries the objects of Places, one a line.
+// TagCode is the tag that carries the stable code of a rule, TagLine the one that carries File.Line on the wire, and
+// TagObjects the one that carries the objects of Places, one a line.
 const (
 	TagCode    = "prerig.dev/code"
 	TagLine    = "prerig.dev/line"

@@ -49,7 +49,8 @@ func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 }
 
 // patchContainer renders the template for one container, and merges what it prints.
-func (s *Sidecar) patchContainer(out *Result, req Request, template, key string, at int, data *Data) (map[string]any, error) {
+func (s *Sidecar) patchContainer(out *Result, req Request, template, key string, at int,
+	data *Data) (map[string]any, error) {
 	c := listOf(out.Pod, key)[at]
 	typed, err := podmap.TypedContainer(c)
 	if err != nil {

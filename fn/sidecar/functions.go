@@ -19,10 +19,12 @@ import (
 	"github.com/prerig/prerig/fn/sidecar/opentelemetry"
 )
 
-// templateFunctions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
+// templateFunctions are what templates can call: sprig's without those that read anything but the input, and a few of
+// our own.
 func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
-		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
+		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds,
+		"include":      unboundInclude,
 		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity, "fnv32a": fnv32aHex,
 		"openTelemetryCollector": opentelemetry.ReadCollector, "openTelemetryInstrument": opentelemetry.Instrument,
 	})

@@ -128,7 +128,8 @@ func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error)
 	return m, nil
 }
 
-// skipKey is what a template prints instead of metadata and spec where the pod is not to have the sidecar, with the reason.
+// skipKey is what a template prints instead of metadata and spec where the pod is not to have the sidecar, with the
+// reason.
 const skipKey = "skip"
 
 // templateSkipReason returns the reason that the template prints for leaving the pod alone; empty where it prints none.

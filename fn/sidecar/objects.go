@@ -19,15 +19,17 @@ const ObjectAnnotation = "prerig.dev/sidecar"
 
 // clusterScoped are the kinds of Kubernetes itself that are in no namespace.
 var clusterScoped = []string{
-	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "CSIDriver", "CSINode",
+	"APIService", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "CSIDriver",
+	"CSINode",
 	"CustomResourceDefinition", "DeviceClass", "FlowSchema", "IngressClass", "IPAddress", "MutatingAdmissionPolicy",
-	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
+	"MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume",
+	"PriorityClass",
 	"PriorityLevelConfiguration", "RuntimeClass", "ServiceCIDR", "StorageClass", "ValidatingAdmissionPolicy",
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// renderObjects renders the further objects. One without a namespace gets that of the workload, unless its kind is known to be in
-// none or its namespace is printed as "".
+// renderObjects renders the further objects. One without a namespace gets that of the workload, unless its kind is
+// known to be in none or its namespace is printed as "".
 func (s *Sidecar) renderObjects(req Request, data *Data) ([]map[string]any, error) {
 	if strings.TrimSpace(s.spec.Objects) == "" {
 		return nil, nil

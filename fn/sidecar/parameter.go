@@ -81,8 +81,8 @@ func (p *compiledParameter) parseDefaultValue(v any) (any, error) {
 	return out, nil
 }
 
-// readParameters reads all parameters for a pod. Every one of them is in the map. An error is an *podmap.FieldError where an
-// annotation of the pod is wrong.
+// readParameters reads all parameters for a pod. Every one of them is in the map. An error is an *podmap.FieldError
+// where an annotation of the pod is wrong.
 func (s *Sidecar) readParameters(req Request) (map[string]any, error) {
 	own, err := workload.Annotations(req.Original)
 	if err != nil {
@@ -167,11 +167,13 @@ func (p *compiledParameter) annotationsOf(annotations map[string]string) []strin
 func (p *compiledParameter) missingError() error {
 	switch {
 	case p.spec.Prefix != "":
-		return &podmap.FieldError{Field: "metadata.annotations", Err: fmt.Errorf("there is none that begins with %s, which parameter %s needs", p.spec.Prefix, p.spec.Name)}
+		return &podmap.FieldError{Field: "metadata.annotations",
+			Err: fmt.Errorf("there is none that begins with %s, which parameter %s needs", p.spec.Prefix, p.spec.Name)}
 	case p.spec.Annotation == "":
 		return fmt.Errorf("parameter %s has no value; give it a default in the policy", p.spec.Name)
 	}
-	return &podmap.FieldError{Field: annotationField(p.spec.Annotation), Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
+	return &podmap.FieldError{Field: annotationField(p.spec.Annotation),
+		Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
 }
 
 // readsAnnotation reports whether an annotation sets the parameter.

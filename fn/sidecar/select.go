@@ -49,9 +49,11 @@ type compiledRule struct {
 
 // newSelection compiles, and notes the annotations that rules read.
 func newSelection(s v1alpha1.SidecarSelect, reads map[string]bool) (*compiledSelect, error) {
-	out := &compiledSelect{narrow: newNarrowing(s.Kinds, s.Names, s.Namespaces), inject: s.Default == v1alpha1.SidecarInject}
+	out := &compiledSelect{narrow: newNarrowing(s.Kinds, s.Names, s.Namespaces),
+		inject: s.Default == v1alpha1.SidecarInject}
 	for i, r := range s.Rules {
-		compiled := &compiledRule{workloadFilter: newNarrowing(r.Kinds, r.Names, r.Namespaces), spec: r, annotations: r.Annotations, onNamespace: r.On == "Namespace"}
+		compiled := &compiledRule{workloadFilter: newNarrowing(r.Kinds, r.Names, r.Namespaces), spec: r,
+			annotations: r.Annotations, onNamespace: r.On == "Namespace"}
 		if r.Labels != nil {
 			var err error
 			if compiled.labels, err = r.Labels.Selector(); err != nil {
@@ -88,7 +90,8 @@ func (n workloadFilter) mismatchReason(req *Request) string {
 	return ""
 }
 
-// Decide reports whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of them.
+// Decide reports whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of
+// them.
 func (s *Sidecar) Decide(req Request) (Decision, error) {
 	if why := s.selection.narrow.mismatchReason(&req); why != "" {
 		return Decision{Reason: why}, nil
@@ -144,7 +147,8 @@ func (s *compiledSelect) describeSelectRules(req *Request) string {
 			continue
 		}
 		if text := exampleLabel(r.spec.Annotations); text != "" {
-			return describeRequiredMetadata("annotation", text, r.spec.Annotations, req.Workload.Annotations, req.Workload.Kind)
+			return describeRequiredMetadata("annotation", text, r.spec.Annotations, req.Workload.Annotations,
+				req.Workload.Kind)
 		}
 		if text := exampleLabel(r.spec.Labels); text != "" {
 			return describeRequiredMetadata("label", text, r.spec.Labels, req.Workload.Labels, req.Workload.Kind)
@@ -211,8 +215,8 @@ func (r *compiledRule) isMentioned(ns Namespace) bool {
 	return false
 }
 
-// decideUnknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same it does
-// not matter.
+// decideUnknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same
+// it does not matter.
 func (s *compiledSelect) decideUnknown(r *compiledRule, otherwise Decision, req *Request) Decision {
 	matched := r.newDecision("the labels or annotations of the namespace match")
 	if matched.Inject == otherwise.Inject && matched.Fail == otherwise.Fail {
@@ -242,7 +246,8 @@ func (r *compiledRule) newDecision(why string) Decision {
 	if r.spec.Reason != "" {
 		why = r.spec.Reason
 	}
-	return Decision{Inject: r.spec.Action == v1alpha1.SidecarInject, Fail: r.spec.Action == v1alpha1.SidecarFail, Reason: why}
+	return Decision{Inject: r.spec.Action == v1alpha1.SidecarInject, Fail: r.spec.Action == v1alpha1.SidecarFail,
+		Reason: why}
 }
 
 // matchTexts reports whether the rule matches, and by what.
@@ -280,7 +285,8 @@ func textsMatch(s *v1alpha1.LabelSelector, m map[string]string) bool {
 	for _, e := range s.MatchExpressions {
 		v, ok := m[e.Key]
 		in := ok && slices.Contains(e.Values, v)
-		if e.Operator == "In" && !in || e.Operator == "NotIn" && in || e.Operator == "Exists" && !ok || e.Operator == "DoesNotExist" && ok {
+		if e.Operator == "In" && !in || e.Operator == "NotIn" && in || e.Operator == "Exists" && !ok ||
+			e.Operator == "DoesNotExist" && ok {
 			return false
 		}
 	}

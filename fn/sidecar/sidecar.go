@@ -11,7 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Sidecar is one sidecar of a policy, ready to be injected. It is immutable and may be used by several goroutines at once.
+// Sidecar is one sidecar of a policy, ready to be injected. It is immutable and may be used by several goroutines at
+// once.
 type Sidecar struct {
 	spec       v1alpha1.Sidecar
 	selection  *compiledSelect
@@ -75,8 +76,8 @@ type Namespace struct {
 type Request struct {
 	// Pod has the keys metadata and spec: the pod as the sidecars before this one have made it. It is not changed.
 	Pod map[string]any
-	// Original is the pod without any injection: its labels and annotations select and set parameters, and its containers
-	// are the app's.
+	// Original is the pod without any injection: its labels and annotations select and set parameters, and its
+	// containers are the app's.
 	Original  map[string]any
 	Workload  Workload
 	Namespace Namespace

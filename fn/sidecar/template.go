@@ -55,7 +55,8 @@ func (s *Sidecar) newData(req Request) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Data{root: root, marks: s.templates.marks, Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
+	return &Data{root: root, marks: s.templates.marks, Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta,
+		Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
 		Params: params, Values: values}, nil
 }
 
@@ -77,7 +78,8 @@ type parsedTemplates struct {
 }
 
 func newTemplates(s v1alpha1.Sidecar) (*parsedTemplates, error) {
-	t := &parsedTemplates{marks: gotemplate.Marks{}, root: template.New("").Funcs(templateFunctions()).Option("missingkey=error")}
+	t := &parsedTemplates{marks: gotemplate.Marks{},
+		root: template.New("").Funcs(templateFunctions()).Option("missingkey=error")}
 	texts := []struct{ name, text string }{{podTemplate, s.Template}, {objectsTemplate, s.Objects}}
 	for i, c := range s.Containers {
 		texts = append(texts, struct{ name, text string }{containerTemplate(i), c.Template})
@@ -107,8 +109,8 @@ func renderTemplate(name string, data *Data) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bindInclude returns the templates with the function include, which renders a defined template to text. They are for one
-// goroutine.
+// bindInclude returns the templates with the function include, which renders a defined template to text. They are for
+// one goroutine.
 func (t *parsedTemplates) bindInclude() (*template.Template, error) {
 	if !t.includes {
 		return t.root, nil

@@ -83,8 +83,8 @@ var (
 	longJobName = lazyregexp.New(`-\d{10}$`)
 )
 
-// guessOwner is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may hide
-// another workload.
+// guessOwner is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may
+// hide another workload.
 func guessOwner(o Owner, labels map[string]string) Owner {
 	switch o.Kind {
 	case "ReplicaSet":

@@ -32,7 +32,8 @@ const (
 // notPods are the API groups whose objects contain pod templates and create no pods: policies that compare or patch
 // them, and definitions of types. A group includes its subdomains.
 var notPods = []string{
-	"apiextensions.k8s.io", "admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "istio.io", "kustomize.config.k8s.io", "config.kubernetes.io",
+	"apiextensions.k8s.io", "admissionregistration.k8s.io", "kyverno.io", "gatekeeper.sh", "istio.io",
+	"kustomize.config.k8s.io", "config.kubernetes.io",
 	"prerig.dev", "pkg.crossplane.io",
 }
 
@@ -82,11 +83,12 @@ func kindsOfKubernetes(group string) []string {
 // CD's Applications. What looks like a pod template in them is a value of that.
 func IsRelease(apiVersion, kind string) bool {
 	group, _, _ := strings.Cut(apiVersion, "/")
-	return group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease" || group == "argoproj.io" && (kind == "Application" || kind == "ApplicationSet")
+	return group == "helm.toolkit.fluxcd.io" && kind == "HelmRelease" ||
+		group == "argoproj.io" && (kind == "Application" || kind == "ApplicationSet")
 }
 
-// MayMakePods reports whether objects of an API version are worth a look: not those of the core group, all of whose kinds are
-// known, nor of groups that only talk about pods.
+// MayMakePods reports whether objects of an API version are worth a look: not those of the core group, all of whose
+// kinds are known, nor of groups that only talk about pods.
 func MayMakePods(apiVersion string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	return grouped && !slices.ContainsFunc(notPods, func(g string) bool { return group == g || strings.HasSuffix(group, "."+g) })

@@ -13,8 +13,8 @@ const annotationLocalConfig = "config.kubernetes.io/local-config"
 
 // Template is a pod template inside an object.
 type Template struct {
-	// Path is where the template is: map keys (string) and list indexes (int). It is empty for a pod, which is the object
-	// itself.
+	// Path is where the template is: map keys (string) and list indexes (int). It is empty for a pod, which is the
+	// object itself.
 	Path []any
 	// Field is Path for messages: "spec.template", and "" for a pod.
 	Field string

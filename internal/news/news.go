@@ -17,8 +17,8 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// Place is a file that names releases, and the pattern of a place in it: its first group is a Go module or the URL of a repository, its
-// second a list of releases in quotes.
+// Place is a file that names releases, and the pattern of a place in it: its first group is a Go module or the URL of a
+// repository, its second a list of releases in quotes.
 type Place struct {
 	File    string
 	Pattern *regexp.Regexp

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Source and Target are the files of the picture in the README: the output of an example, which a test keeps current, and
-// the picture of it.
+// Source and Target are the files of the picture in the README: the output of an example, which a test keeps current,
+// and the picture of it.
 const (
 	Source = "examples/review-an-upgrade/.expected/output.yaml"
 	Target = "docs/images/mesh-upgrade.svg"
@@ -94,8 +94,10 @@ func (d *drawing) finish(title string) []byte {
 	fmt.Fprintf(&out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"title\">\n", width, height)
 	fmt.Fprintf(&out, "<!-- SPDX-FileCopyrightText: The Prerig Authors; SPDX-License-Identifier: Apache-2.0; made by make generate -->\n")
 	fmt.Fprintf(&out, "<title id=\"title\">A pull request: %s</title>\n<style>%s</style>\n", escape(title), style)
-	fmt.Fprintf(&out, "<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", width-1, height-1)
-	fmt.Fprintf(&out, "<path class=\"bar\" d=\"M1 %d V9 a8 8 0 0 1 8 -8 H%d a8 8 0 0 1 8 8 V%d Z\"/>\n", titleHeight, width-9, titleHeight)
+	fmt.Fprintf(&out, "<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"8\"/>\n", width-1,
+		height-1)
+	fmt.Fprintf(&out, "<path class=\"bar\" d=\"M1 %d V9 a8 8 0 0 1 8 -8 H%d a8 8 0 0 1 8 8 V%d Z\"/>\n", titleHeight,
+		width-9, titleHeight)
 	fmt.Fprintf(&out, "<text class=\"bold\" x=\"%d\" y=\"29\">%s</text>\n", margin, escape(title))
 	out.WriteString(d.out.String())
 	out.WriteString("</svg>\n")
@@ -105,7 +107,8 @@ func (d *drawing) finish(title string) []byte {
 func (d *drawing) addDiffLine(line string) {
 	classes := map[byte]string{'-': "removed", '+': "added", '@': "bar"}
 	if class := classes[append([]byte(line), ' ')[0]]; class != "" {
-		fmt.Fprintf(&d.out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", class, margin, d.y, width-2*margin, lineHeight)
+		fmt.Fprintf(&d.out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", class, margin, d.y,
+			width-2*margin, lineHeight)
 	}
 	class := "code"
 	if strings.HasPrefix(line, "@@ ") {

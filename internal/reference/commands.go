@@ -26,7 +26,8 @@ func commandsPage() string {
 		fmt.Fprintf(&b, "\n**%s**\n\n", group.Title)
 		for _, cmd := range root.Commands() {
 			if cmd.GroupID == group.ID && cmd.IsAvailableCommand() {
-				fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", cmd.CommandPath(), headingAnchor(cmd), escaper.Replace(lowercaseFirstLetter(cmd.Short)))
+				fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", cmd.CommandPath(), headingAnchor(cmd),
+					escaper.Replace(lowercaseFirstLetter(cmd.Short)))
 			}
 		}
 	}

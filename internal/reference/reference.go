@@ -42,7 +42,8 @@ func beginPage(b *strings.Builder, title, about string) {
 }
 
 // escaper keeps text from being read as Markdown.
-var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|", `\|`, "`", "\\`")
+var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "|",
+	`\|`, "`", "\\`")
 
 // escapeTableCell is text in a cell of a table.
 func escapeTableCell(text string) string {

@@ -30,7 +30,8 @@ func reasonsPage() string {
 	beginPage(&b, "Reasons", "The reasons of the condition `Ready` of a pipeline or a policy, in `prerig daemon status -o json`, on the page, and in the status of objects of a cluster.\n"+
 		"The message beside it names the object, the field or the server. A run that fails or is refused leaves what is published as it is.")
 	for _, reason := range pipelineapi.Reasons() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s: `%s`. %s\n\n*What to do.* %s\n", reason.Name, reason.Condition, reason.Status, reason.Means, reason.Change)
+		fmt.Fprintf(&b, "\n## %s\n\n%s: `%s`. %s\n\n*What to do.* %s\n", reason.Name, reason.Condition, reason.Status,
+			reason.Means, reason.Change)
 	}
 	b.WriteString(otherResults)
 	return b.String()

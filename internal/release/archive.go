@@ -74,7 +74,8 @@ func withDirectories(entries []entry) []entry {
 func writeTar(w io.Writer, entries []entry, at time.Time) error {
 	archive := tar.NewWriter(w)
 	for _, e := range entries {
-		header := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.owner, Gid: e.owner, Size: int64(len(e.content)), ModTime: at, Format: tar.FormatPAX}
+		header := &tar.Header{Name: e.name, Mode: e.mode, Uid: e.owner, Gid: e.owner, Size: int64(len(e.content)),
+			ModTime: at, Format: tar.FormatPAX}
 		header.Typeflag = tar.TypeReg
 		if strings.HasSuffix(e.name, "/") {
 			header.Typeflag = tar.TypeDir

@@ -41,7 +41,8 @@ type billMaker struct {
 	url           string // where the files of the release are
 }
 
-// makeBills makes bills of materials in SPDX 2.3 and CycloneDX for each archive and each image, of what Go notes in the programs.
+// makeBills makes bills of materials in SPDX 2.3 and CycloneDX for each archive and each image, of what Go notes in the
+// programs.
 func (r *release) makeBills(context.Context) error {
 	var all []contents
 	for _, b := range r.builds {
@@ -91,7 +92,8 @@ func componentsOf(binaries []binary) []component {
 // billRootURL returns what the bill is about, as package URL.
 func (m billMaker) billRootURL(c contents) string {
 	if c.container {
-		return fmt.Sprintf("pkg:oci/%s@sha256:%s?repository_url=%s", c.name[strings.LastIndex(c.name, "/")+1:], c.digest, c.name)
+		return fmt.Sprintf("pkg:oci/%s@sha256:%s?repository_url=%s", c.name[strings.LastIndex(c.name, "/")+1:],
+			c.digest, c.name)
 	}
 	return component{module, m.version}.componentPackageURL()
 }
@@ -107,8 +109,10 @@ func (m billMaker) encodeSPDXBill(c contents) ([]byte, error) {
 	root := &spdx.Package{
 		PackageName: c.name, PackageSPDXIdentifier: "root", PackageVersion: m.version, PackageFileName: c.file,
 		PackageSupplier:         &common.Supplier{SupplierType: "Organization", Supplier: "The Prerig Authors"},
-		PackageDownloadLocation: m.url + "/" + c.file, PackageLicenseConcluded: unknown, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unknown,
-		PackageExternalReferences: located(m.billRootURL(c)), PrimaryPackagePurpose: "ARCHIVE", IsFilesAnalyzedTagPresent: true,
+		PackageDownloadLocation: m.url + "/" + c.file, PackageLicenseConcluded: unknown,
+		PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unknown,
+		PackageExternalReferences: located(m.billRootURL(c)), PrimaryPackagePurpose: "ARCHIVE",
+		IsFilesAnalyzedTagPresent: true,
 		// The digest of an image is that of its manifest, which is in the package URL; the archive has another one.
 		PackageChecksums: []common.Checksum{{Algorithm: common.SHA256, Value: c.fileDigest}},
 	}
@@ -119,8 +123,9 @@ func (m billMaker) encodeSPDXBill(c contents) ([]byte, error) {
 		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: c.file,
 		DocumentNamespace: m.url + "/" + c.file + ".spdx.json#" + c.digest,
 		CreationInfo: &spdx.CreationInfo{
-			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Prerig Authors"}, {CreatorType: "Tool", Creator: "prerig-release-" + m.version}},
-			Created:  m.date,
+			Creators: []common.Creator{{CreatorType: "Organization", Creator: "The Prerig Authors"},
+				{CreatorType: "Tool", Creator: "prerig-release-" + m.version}},
+			Created: m.date,
 		},
 		Packages:      []*spdx.Package{root},
 		Relationships: []*spdx.Relationship{{RefA: refer("DOCUMENT"), RefB: refer("root"), Relationship: "DESCRIBES"}},
@@ -128,11 +133,13 @@ func (m billMaker) encodeSPDXBill(c contents) ([]byte, error) {
 	for _, one := range c.components {
 		id := common.ElementID("go-module-" + notInID.ReplaceAllString(one.path+"-"+one.version, "-"))
 		document.Packages = append(document.Packages, &spdx.Package{
-			PackageName: one.path, PackageSPDXIdentifier: id, PackageVersion: one.version, PackageDownloadLocation: unknown,
+			PackageName: one.path, PackageSPDXIdentifier: id, PackageVersion: one.version,
+			PackageDownloadLocation: unknown,
 			PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
 			PackageExternalReferences: located(one.componentPackageURL()), IsFilesAnalyzedTagPresent: true,
 		})
-		document.Relationships = append(document.Relationships, &spdx.Relationship{RefA: refer("root"), RefB: refer(id), Relationship: "CONTAINS"})
+		document.Relationships = append(document.Relationships,
+			&spdx.Relationship{RefA: refer("root"), RefB: refer(id), Relationship: "CONTAINS"})
 	}
 	return json.MarshalIndent(document, "", " ")
 }
@@ -140,9 +147,10 @@ func (m billMaker) encodeSPDXBill(c contents) ([]byte, error) {
 func (m billMaker) encodeCycloneDXBill(c contents) ([]byte, error) {
 	bill := cyclonedx.NewBOM()
 	root := cyclonedx.Component{
-		BOMRef: m.billRootURL(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: m.version, PackageURL: m.billRootURL(c),
-		Licenses: &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
-		Hashes:   &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: c.digest}},
+		BOMRef: m.billRootURL(c), Type: cyclonedx.ComponentTypeApplication, Name: c.name, Version: m.version,
+		PackageURL: m.billRootURL(c),
+		Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
+		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: c.digest}},
 	}
 	if c.container {
 		root.Type = cyclonedx.ComponentTypeContainer
@@ -152,7 +160,8 @@ func (m billMaker) encodeCycloneDXBill(c contents) ([]byte, error) {
 	var needs []string
 	for _, one := range c.components {
 		components = append(components, cyclonedx.Component{
-			BOMRef: one.componentPackageURL(), Type: cyclonedx.ComponentTypeLibrary, Name: one.path, Version: one.version, PackageURL: one.componentPackageURL(),
+			BOMRef: one.componentPackageURL(), Type: cyclonedx.ComponentTypeLibrary, Name: one.path,
+			Version: one.version, PackageURL: one.componentPackageURL(),
 		})
 		needs = append(needs, one.componentPackageURL())
 	}

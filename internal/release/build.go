@@ -58,7 +58,8 @@ func (b binary) executableFileName() string {
 
 // decidesBuild are variables that change what Go builds; a release does not depend on them.
 var decidesBuild = []string{
-	"GOFLAGS", "GOEXPERIMENT", "GOFIPS140", "GOAMD64", "GOARM64", "GOOS", "GOARCH", "CGO_ENABLED", "GOWORK", "GOTOOLCHAIN", "GODEBUG", "GO111MODULE",
+	"GOFLAGS", "GOEXPERIMENT", "GOFIPS140", "GOAMD64", "GOARM64", "GOOS", "GOARCH", "CGO_ENABLED", "GOWORK",
+	"GOTOOLCHAIN", "GODEBUG", "GO111MODULE",
 }
 
 // goEnvironment is that of Go commands, for this machine where no platform is named.
@@ -67,7 +68,8 @@ func goEnvironment(platform Platform) []string {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(decidesBuild, name) || strings.HasPrefix(name, "PRERIG_")
 	})
-	env = append(env, "GOFLAGS=-mod=readonly -trimpath -buildvcs=false", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0",
+	env = append(env, "GOFLAGS=-mod=readonly -trimpath -buildvcs=false", "GOFIPS140=off", "GOAMD64=v1", "GOARM64=v8.0",
+		"CGO_ENABLED=0",
 		"GOWORK=off", "GOTOOLCHAIN=local")
 	if platform.OS != "" {
 		env = append(env, "GOOS="+platform.OS, "GOARCH="+platform.Arch)

@@ -34,13 +34,16 @@ func krewManifest(version string, downloads []download) object {
 		}
 		platforms = append(platforms, object{
 			"selector": object{"matchLabels": object{"os": b.platform.OS, "arch": b.platform.Arch}},
-			"uri":      b.url, "sha256": b.digest, "files": moved, "bin": b.binaries[len(b.binaries)-1].executableFileName(),
+			"uri":      b.url, "sha256": b.digest, "files": moved,
+			"bin": b.binaries[len(b.binaries)-1].executableFileName(),
 		})
 	}
 	return object{
-		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": object{"name": command.name},
+		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin",
+		"metadata": object{"name": command.name},
 		"spec": object{
-			"version": version, "homepage": "https://github.com/prerig/prerig", "shortDescription": "Inject sidecars at build time",
+			"version": version, "homepage": "https://github.com/prerig/prerig",
+			"shortDescription": "Inject sidecars at build time",
 			"description": "Prerig adds the sidecars of a service mesh to manifests before they reach a cluster,\n" +
 				"just as the mesh's admission webhook would. Injecting needs no cluster and no network.\n",
 			"platforms": platforms,
@@ -91,7 +94,8 @@ func (r *release) makeCatalogs() error {
 	var programs []any
 	for _, b := range r.downloadsOf(function.name) {
 		programs = append(programs, object{
-			"os": b.platform.OS, "arch": b.platform.Arch, "uri": b.url, "sha256": b.digest, "bin": b.binaries[0].executableFileName(),
+			"os": b.platform.OS, "arch": b.platform.Arch, "uri": b.url, "sha256": b.digest,
+			"bin": b.binaries[0].executableFileName(),
 		})
 	}
 	return r.writeYAML("kustomize-catalog.yaml", object{
@@ -100,7 +104,8 @@ func (r *release) makeCatalogs() error {
 			"group": "prerig.dev", "names": object{"kind": "InjectionPolicy"}, "description": products[1].summary,
 			"publisher": "The Prerig Authors", "home": home,
 			"versions": []any{object{
-				"name": "v1alpha1", "maintainers": []any{"The Prerig Authors"}, "license": "Apache-2.0", "usage": source + "/docs/function.md",
+				"name": "v1alpha1", "maintainers": []any{"The Prerig Authors"}, "license": "Apache-2.0",
+				"usage": source + "/docs/function.md",
 				"runtime": object{
 					"container": object{"image": reference, "sha256": digest, "requireNetwork": false},
 					"exec":      object{"platforms": programs},

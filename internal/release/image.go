@@ -92,8 +92,9 @@ func imageLabels(version string, revision *revision, p product) map[string]strin
 	const prefix, home = "org.opencontainers.image.", "https://github.com/prerig/prerig"
 	return map[string]string{
 		prefix + "title": p.name, prefix + "description": p.summary, prefix + "url": home, prefix + "source": home,
-		prefix + "documentation": home + "#readme", prefix + "vendor": "The Prerig Authors", prefix + "licenses": "Apache-2.0",
-		prefix + "version": version, prefix + "revision": revision.commit, prefix + "created": revision.date(),
+		prefix + "documentation": home + "#readme", prefix + "vendor": "The Prerig Authors",
+		prefix + "licenses": "Apache-2.0",
+		prefix + "version":  version, prefix + "revision": revision.commit, prefix + "created": revision.date(),
 	}
 }
 
@@ -128,8 +129,8 @@ func (r *release) makeImage(b build) (v1.Image, error) {
 	return mutate.ConfigFile(made, config)
 }
 
-// imageFiles are the same as make dist-image and make dist-image-pipeline lay out, but for the certificates: those of this machine
-// would be others elsewhere.
+// imageFiles are the same as make dist-image and make dist-image-pipeline lay out, but for the certificates: those of
+// this machine would be others elsewhere.
 func (r *release) imageFiles(b build) ([]entry, error) {
 	license, err := os.ReadFile(filepath.Join(r.Root, "LICENSE"))
 	if err != nil {
@@ -175,7 +176,8 @@ func mozillaRootCertificates() []byte {
 	return text.Bytes()
 }
 
-// writeLayout writes an OCI layout with one image or index as an archive, which docker and podman load, and skopeo copies.
+// writeLayout writes an OCI layout with one image or index as an archive, which docker and podman load, and skopeo
+// copies.
 func (r *release) writeLayout(file, name string, content mutate.Appendable) error {
 	dir, err := os.MkdirTemp(r.work, "layout-")
 	if err != nil {

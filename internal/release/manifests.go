@@ -37,12 +37,14 @@ func (r *release) makeManifests(context.Context) error {
 	if err := r.writeReleaseFile("crds.yaml", append([]byte(head), crds...)); err != nil {
 		return err
 	}
-	base, err := buildKustomization(filepath.Join(r.Root, "deploy", "base"), &types.Image{Name: sourceImage, NewName: daemon.name, NewTag: r.Version, Digest: daemon.digest.String()})
+	base, err := buildKustomization(filepath.Join(r.Root, "deploy", "base"),
+		&types.Image{Name: sourceImage, NewName: daemon.name, NewTag: r.Version, Digest: daemon.digest.String()})
 	if err != nil {
 		return err
 	}
 	if !bytes.Contains(base, []byte("image: "+daemon.imageReferenceWithDigest(r.Version)+"\n")) {
-		return fmt.Errorf("install.yaml does not have the image %s: deploy/base must have %s", daemon.imageReferenceWithDigest(r.Version), sourceImage)
+		return fmt.Errorf("install.yaml does not have the image %s: deploy/base must have %s",
+			daemon.imageReferenceWithDigest(r.Version), sourceImage)
 	}
 	if err := r.writeReleaseFile("install.yaml", slices.Concat([]byte(head), crds, []byte("---\n"), base)); err != nil {
 		return err
@@ -95,7 +97,8 @@ func (r *release) makeChart(daemon image) error {
 			lines = map[string]string{"version: ": "version: " + number, "appVersion: ": "appVersion: " + r.Version}
 		case "prerig/values.yaml":
 			lines = map[string]string{
-				"  repository: " + sourceImage: "  repository: " + daemon.name, "  tag: ": "  tag: " + r.Version, "  digest: ": "  digest: " + daemon.digest.String(),
+				"  repository: " + sourceImage: "  repository: " + daemon.name, "  tag: ": "  tag: " + r.Version,
+				"  digest: ": "  digest: " + daemon.digest.String(),
 			}
 		}
 		for start, replacement := range lines {

@@ -29,7 +29,8 @@ func (p Platform) String() string { return p.OS + "_" + p.Arch }
 
 // Platforms are those that a release is made for.
 var Platforms = []Platform{
-	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+	{"windows", "arm64"},
 }
 
 // Options are what a release is made of.
@@ -73,7 +74,8 @@ func parseCommandLine(args []string, stderr io.Writer) (Options, error) {
 	flags.StringVar(&o.Version, "version", "", "version of the release, such as v0.2.0")
 	flags.StringVar(&o.Images, "images", "localhost", "what the names of the images begin with")
 	flags.StringVar(&o.URL, "url", "", "where the files will be downloaded from (default: the release at GitHub)")
-	flags.StringVar(&o.Builder, "builder", "https://github.com/prerig/prerig/blob/main/Makefile#release", "URI of what makes the release")
+	flags.StringVar(&o.Builder, "builder", "https://github.com/prerig/prerig/blob/main/Makefile#release",
+		"URI of what makes the release")
 	flags.StringVar(&o.Key, "key", "", "file with the private key to sign with: ECDSA P-256 in PEM, or a cosign.key")
 	flags.BoolVar(&o.Unsigned, "unsigned", false, "sign nothing")
 	platforms := flags.String("platforms", "", "only these, as OS/ARCH,... (default: all)")

@@ -45,7 +45,8 @@ func (r *release) makePackages(context.Context) error {
 // manuals and completions by the directory in the archive, and where they are installed.
 var installed = map[string]string{
 	"man/man1": "/usr/share/man/man1", "completions/prerig.bash": "/usr/share/bash-completion/completions/prerig",
-	"completions/_prerig": "/usr/share/zsh/site-functions/_prerig", "completions/prerig.fish": "/usr/share/fish/vendor_completions.d/prerig.fish",
+	"completions/_prerig":     "/usr/share/zsh/site-functions/_prerig",
+	"completions/prerig.fish": "/usr/share/fish/vendor_completions.d/prerig.fish",
 }
 
 // makeLinuxPackages makes a .deb and an .rpm.
@@ -106,9 +107,12 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 		}
 	}
 	return nfpm.WithDefaults(&nfpm.Info{
-		Name: b.product.name, Arch: b.platform.Arch, Platform: b.platform.OS, Version: r.Version, VersionSchema: "semver", Release: "1",
-		Section: "utils", Priority: "optional", Maintainer: "The Prerig Authors <maintainers@prerig.dev>", Vendor: "The Prerig Authors",
-		Description: b.product.summary, Homepage: "https://github.com/prerig/prerig", License: "Apache-2.0", MTime: r.revision.time,
+		Name: b.product.name, Arch: b.platform.Arch, Platform: b.platform.OS, Version: r.Version,
+		VersionSchema: "semver", Release: "1",
+		Section: "utils", Priority: "optional", Maintainer: "The Prerig Authors <maintainers@prerig.dev>",
+		Vendor:      "The Prerig Authors",
+		Description: b.product.summary, Homepage: "https://github.com/prerig/prerig", License: "Apache-2.0",
+		MTime:           r.revision.time,
 		DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Contents: contents, Umask: 0o022,

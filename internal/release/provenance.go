@@ -74,10 +74,12 @@ func (r *release) makeProvenance(context.Context) error {
 func (r *release) provenanceStatement() (*intoto.Statement, error) {
 	statement := &intoto.Statement{Type: intoto.StatementTypeUri, PredicateType: predicateType}
 	for _, name := range r.sortedFileNames() {
-		statement.Subject = append(statement.Subject, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": r.digests[name]}})
+		statement.Subject = append(statement.Subject,
+			&intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": r.digests[name]}})
 	}
 	for _, i := range r.published {
-		statement.Subject = append(statement.Subject, &intoto.ResourceDescriptor{Name: i.name, Digest: map[string]string{i.digest.Algorithm: i.digest.Hex}})
+		statement.Subject = append(statement.Subject,
+			&intoto.ResourceDescriptor{Name: i.name, Digest: map[string]string{i.digest.Algorithm: i.digest.Hex}})
 	}
 	var platforms []any
 	for _, p := range r.Platforms {
@@ -91,7 +93,8 @@ func (r *release) provenanceStatement() (*intoto.Statement, error) {
 		BuildDefinition: &provenance.BuildDefinition{
 			BuildType: buildType, ExternalParameters: parameters,
 			ResolvedDependencies: []*intoto.ResourceDescriptor{
-				{Uri: "git+https://github.com/prerig/prerig@refs/tags/" + r.Version, Digest: map[string]string{"gitCommit": r.revision.commit}},
+				{Uri: "git+https://github.com/prerig/prerig@refs/tags/" + r.Version,
+					Digest: map[string]string{"gitCommit": r.revision.commit}},
 				{Uri: "https://go.dev/dl/#" + r.revision.goes, Name: r.revision.goes},
 			},
 		},

@@ -28,8 +28,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// signer signs with an ECDSA key as cosign does, without a certificate or a log. A signature is a function of key and content
-// (RFC 6979), so that a signed release can be repeated too.
+// signer signs with an ECDSA key as cosign does, without a certificate or a log. A signature is a function of key and
+// content (RFC 6979), so that a signed release can be repeated too.
 type signer struct {
 	key    *ecdsa.PrivateKey
 	public []byte // PEM
@@ -85,7 +85,8 @@ func (s *signer) signBlob(content []byte) ([]byte, error) {
 	sum := sha256.Sum256(content)
 	bundle := s.newBundle()
 	bundle.Content = &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
-		MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]}, Signature: signature,
+		MessageDigest: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: sum[:]},
+		Signature:     signature,
 	}}
 	return marshalProto(bundle)
 }
@@ -103,7 +104,8 @@ func (s *signer) signStatement(payload []byte) ([]byte, error) {
 	return marshalProto(bundle)
 }
 
-// marshalProto returns JSON that is always the same: protojson puts spaces in by the build of the program, so they are taken out.
+// marshalProto returns JSON that is always the same: protojson puts spaces in by the build of the program, so they are
+// taken out.
 func marshalProto(message proto.Message) ([]byte, error) {
 	text, err := protojson.Marshal(message)
 	if err != nil {

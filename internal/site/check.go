@@ -41,8 +41,8 @@ type document struct {
 	problems []string
 }
 
-// Finish follows all links of a site that Hugo has made and writes the index of its search. It returns how many links lead to places
-// in the site; that any does not is the error, with each of them.
+// Finish follows all links of a site that Hugo has made and writes the index of its search. It returns how many links
+// lead to places in the site; that any does not is the error, with each of them.
 func Finish(dir string) (followed int, err error) {
 	documents, err := readDocuments(os.DirFS(dir))
 	if err != nil {
@@ -121,7 +121,8 @@ func (d *document) readPageElements(n *html.Node, inMain bool) {
 }
 
 // isBlock has elements after which a word does not go on.
-var isBlock = map[atom.Atom]bool{atom.P: true, atom.Td: true, atom.Th: true, atom.Li: true, atom.Pre: true, atom.Tr: true}
+var isBlock = map[atom.Atom]bool{atom.P: true, atom.Td: true, atom.Th: true, atom.Li: true, atom.Pre: true,
+	atom.Tr: true}
 
 // recordElement notes the names and links of an element.
 func (d *document) recordElement(n *html.Node) {

@@ -62,8 +62,10 @@ type neighbour struct {
 // frontMatter returns what the layouts know of a page.
 func (p Page) frontMatter(pages []Page, i int) map[string]any {
 	head := map[string]any{
-		"title": p.Title, "source": p.Source, "out": p.Out, "nav": p.Name, "description": p.firstParagraph(), "root": relativeSiteLink(p.Out, ""),
-		"group": p.Group.Title, "order": fmt.Sprintf("%02d", p.Order), "weight": p.Weight, "folded": p.Group.Folded, "toc": strings.Count(p.Body, "\n## ") > 1,
+		"title": p.Title, "source": p.Source, "out": p.Out, "nav": p.Name, "description": p.firstParagraph(),
+		"root":  relativeSiteLink(p.Out, ""),
+		"group": p.Group.Title, "order": fmt.Sprintf("%02d", p.Order), "weight": p.Weight, "folded": p.Group.Folded,
+		"toc": strings.Count(p.Body, "\n## ") > 1,
 	}
 	if !p.IsHome() {
 		head["url"] = "/" + p.Out

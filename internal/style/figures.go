@@ -21,8 +21,8 @@ const (
 	methodLimit   = 25
 )
 
-// methodExceptions are the types with more methods than methodLimit, with the most that they may have. A type that is split leaves the
-// list.
+// methodExceptions are the types with more methods than methodLimit, with the most that they may have. A type that is
+// split leaves the list.
 var methodExceptions = map[string]int{
 	"fn/engine.Injector":                               27,
 	"fn/internal/cluster.Cluster":                      28,
@@ -111,7 +111,8 @@ func (t *Tree) methodProblems() []Problem {
 	counts := t.methodCounts()
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if limit := max(methodLimit, methodExceptions[name]); counts[name] > limit {
-			message := fmt.Sprintf("it has %d methods, and may have %d: split it by responsibility", counts[name], limit)
+			message := fmt.Sprintf("it has %d methods, and may have %d: split it by responsibility", counts[name],
+				limit)
 			problems = append(problems, Problem{Place: name, Message: message})
 		}
 	}
@@ -153,11 +154,16 @@ func printFigures(tree *Tree, root string, stdout, stderr io.Writer) int {
 	functions := tree.functionFigures()
 	comments := tree.commentWords()
 	fmt.Fprintf(stdout, "hand-written lines without tests        %d\n", lines)
-	fmt.Fprintf(stdout, "listed words per 1,000 of comments      %.1f (%d of %d)\n", comments.perThousand(), comments.listed, comments.words)
-	fmt.Fprintf(stdout, "listed words per 1,000 of pages         %.1f (%d of %d)\n", pages.perThousand(), pages.listed, pages.words)
-	fmt.Fprintf(stdout, "unexported functions of one word        %.1f %%\n", percent(functions.oneWord, functions.unexported))
-	fmt.Fprintf(stdout, "unexported functions of three and more  %.1f %%\n", percent(functions.threeWords, functions.unexported))
-	fmt.Fprintf(stdout, "functions over %d lines                 %d of %d\n", functionLimit, functions.overLimit, functions.all)
+	fmt.Fprintf(stdout, "listed words per 1,000 of comments      %.1f (%d of %d)\n", comments.perThousand(),
+		comments.listed, comments.words)
+	fmt.Fprintf(stdout, "listed words per 1,000 of pages         %.1f (%d of %d)\n", pages.perThousand(), pages.listed,
+		pages.words)
+	fmt.Fprintf(stdout, "unexported functions of one word        %.1f %%\n",
+		percent(functions.oneWord, functions.unexported))
+	fmt.Fprintf(stdout, "unexported functions of three and more  %.1f %%\n",
+		percent(functions.threeWords, functions.unexported))
+	fmt.Fprintf(stdout, "functions over %d lines                 %d of %d\n", functionLimit, functions.overLimit,
+		functions.all)
 	fmt.Fprintf(stdout, "files over %d lines                    %d\n", fileLimit, longFiles)
 	fmt.Fprintf(stdout, "lines over %d columns                  %.1f %%\n", columnLimit, percent(long, lines))
 	fmt.Fprintf(stdout, "unrelated initialisers                  %d\n", len(tree.unrelatedInitialisers()))

@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// Problems returns what make verify-style refuses: unrelated initialisers, forbidden words in comments, and types with too many
-// methods.
+// Problems returns what make verify-style refuses: unrelated initialisers, forbidden words in comments, and types with
+// too many methods.
 func (t *Tree) Problems() []Problem {
 	return slices.Concat(t.unrelatedInitialisers(), t.forbiddenWordProblems(), t.methodProblems())
 }
 
-// unrelatedInitialisers returns the assignments that hide before a condition: in an `if` whose condition uses no assigned value,
-// and in a `switch` without a value.
+// unrelatedInitialisers returns the assignments that hide before a condition: in an `if` whose condition uses no
+// assigned value, and in a `switch` without a value.
 func (t *Tree) unrelatedInitialisers() []Problem {
 	var problems []Problem
 	report := func(position token.Pos, message string) {

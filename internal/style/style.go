@@ -28,7 +28,8 @@ type Source struct {
 	Text []byte
 }
 
-// Tree holds the hand-written Go files below a directory, all with positions in Set. Generated files and test data are left out.
+// Tree holds the hand-written Go files below a directory, all with positions in Set. Generated files and test data are
+// left out.
 type Tree struct {
 	Set     *token.FileSet
 	Sources []Source

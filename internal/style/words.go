@@ -13,13 +13,15 @@ import (
 	"strings"
 )
 
-// countedWords are rare in what engineers write about code, and frequent where sentences are built around "what" and "who".
-// Their number per thousand words is a figure of the table.
-var countedWords = wordPattern("says", "say", "said", "told", "tell", "tells", "nobody", "somebody", "whoever", "gives", "give", "given",
+// countedWords are rare in what engineers write about code, and frequent where sentences are built around "what" and
+// "who". Their number per thousand words is a figure of the table.
+var countedWords = wordPattern("says", "say", "said", "told", "tell", "tells", "nobody", "somebody", "whoever", "gives",
+	"give", "given",
 	"stands", "stand", "gone", "goes", "there", "nothing", "else", "anew", "takes")
 
 // forbiddenWords have no use in a comment of this project.
-var forbiddenWords = wordPattern("whoever", "nobody", "somebody", "says", "said", "told", "stands", "gives", "gone", "anew")
+var forbiddenWords = wordPattern("whoever", "nobody", "somebody", "says", "said", "told", "stands", "gives", "gone",
+	"anew")
 
 func wordPattern(words ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(words, "|") + `)\b`)
@@ -38,8 +40,8 @@ type wordUse struct {
 	line  string
 }
 
-// eachCommentLine calls visit for each line of the comments of all files without tests, quotations and the file's exported identifiers
-// removed.
+// eachCommentLine calls visit for each line of the comments of all files without tests, quotations and the file's
+// exported identifiers removed.
 func (t *Tree) eachCommentLine(visit func(position token.Position, line string)) {
 	for _, source := range t.Sources {
 		if source.Test {
@@ -99,8 +101,9 @@ func (t *Tree) forbiddenWordProblems() []Problem {
 	t.eachCommentLine(func(position token.Position, line string) {
 		for _, word := range forbiddenWords.FindAllString(line, -1) {
 			problems = append(problems, Problem{
-				Place:   fmt.Sprintf("%s:%d", position.Filename, position.Line),
-				Message: fmt.Sprintf("a comment uses %q: name the subject and use a technical verb", strings.ToLower(word)),
+				Place: fmt.Sprintf("%s:%d", position.Filename, position.Line),
+				Message: fmt.Sprintf("a comment uses %q: name the subject and use a technical verb",
+					strings.ToLower(word)),
 			})
 		}
 	})

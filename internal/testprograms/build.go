@@ -26,14 +26,15 @@ type Program struct {
 	// pkg is the main package, and flags what go build needs besides.
 	pkg   string
 	flags []string
-	// module is the module of pkg where that is built with the dependencies that the module itself pins. Its version is that of go.mod.
+	// module is the module of pkg where that is built with the dependencies that the module itself pins. Its version is
+	// that of go.mod.
 	module string
 	// test is set for the tests of pkg, as a program.
 	test bool
 	// beside is a program that this one starts, from its own directory.
 	beside *Program
-	// apart is the directory of a program that is a module of its own. It is built into a directory of its own, so that only the
-	// tests that ask for it have it next to prerig.
+	// apart is the directory of a program that is a module of its own. It is built into a directory of its own, so that
+	// only the tests that ask for it have it next to prerig.
 	apart string
 }
 
@@ -42,7 +43,8 @@ func TestsOf(pkg string) Program {
 	return Program{Name: path.Base(pkg) + ".test", pkg: pkg, test: true}
 }
 
-// Programs are built without cgo, paths and debug tables, as `make build` does it, so that what one has compiled serves the others.
+// Programs are built without cgo, paths and debug tables, as `make build` does it, so that what one has compiled serves
+// the others.
 var (
 	Prerig       = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig", beside: &PrerigRender}
 	PrerigRender = Program{Name: "prerig-render", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig-render"}
@@ -56,11 +58,12 @@ var (
 	Helm = Program{Name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", module: "helm.sh/helm/v4"}
 	// Promtool has a module file of its own, so that what it links is not among our dependencies; without service
 	// discovery, which rules do not need, its first build lasts about two minutes.
-	Promtool = Program{Name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool", flags: []string{"-modfile=.ci/promtool.mod", "-tags=remove_all_sd"}}
+	Promtool = Program{Name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool",
+		flags: []string{"-modfile=.ci/promtool.mod", "-tags=remove_all_sd"}}
 )
 
-// Build builds programs and returns the directory that holds them. That is the same for all packages that are tested, and only what
-// is not up to date is linked. An error bears what go printed.
+// Build builds programs and returns the directory that holds them. That is the same for all packages that are tested,
+// and only what is not up to date is linked. An error bears what go printed.
 func Build(programs ...Program) (dir string, err error) {
 	root, err := moduleroot.Dir()
 	if err != nil {
@@ -88,8 +91,8 @@ func Build(programs ...Program) (dir string, err error) {
 	return dir, nil
 }
 
-// PrerigPath is the path of Prerig, RendererPath that of its renderer, and ValidatorPath that of prerig-validate. Each is built once
-// for all tests of a package.
+// PrerigPath is the path of Prerig, RendererPath that of its renderer, and ValidatorPath that of prerig-validate. Each
+// is built once for all tests of a package.
 var (
 	PrerigPath    = sync.OnceValues(func() (string, error) { return Prerig.Path() })
 	RendererPath  = sync.OnceValues(func() (string, error) { return PrerigRender.Path() })
@@ -193,7 +196,8 @@ func (p Program) buildProgram(root, dir string) error {
 		args = append(append(args, p.flags...), p.pkg)
 	}
 	cmd := exec.Command("go", args...)
-	cmd.Dir, cmd.Env = filepath.Join(root, filepath.FromSlash(p.apart)), append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
+	cmd.Dir, cmd.Env = filepath.Join(root, filepath.FromSlash(p.apart)), append(os.Environ(), "CGO_ENABLED=0",
+		"GOBIN="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}

@@ -119,8 +119,10 @@ func (a *ambientRun) options() ambient.Options {
 	return o
 }
 
-// readSidecars returns the files with their documents without sidecars, and what the sidecars request where the policies inject them.
-func (a *ambientRun) readSidecars(ctx context.Context, b *batch.Batch) ([]ambient.File, map[string]ambient.Usage, error) {
+// readSidecars returns the files with their documents without sidecars, and what the sidecars request where the
+// policies inject them.
+func (a *ambientRun) readSidecars(ctx context.Context,
+	b *batch.Batch) ([]ambient.File, map[string]ambient.Usage, error) {
 	if err := a.loadPolicies(); err != nil {
 		return nil, nil, err
 	}
@@ -198,7 +200,8 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 }
 
 // recordStep notes which files a step changed.
-func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next []ambient.File, content map[string][]byte, rel map[string]string) {
+func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next []ambient.File,
+	content map[string][]byte, rel map[string]string) {
 	before, after := map[string][]byte{}, map[string][]byte{}
 	for i := range next {
 		old, data := tree[i].Bytes(), next[i].Bytes()
@@ -211,8 +214,8 @@ func (a *ambientRun) recordStep(record *ambient.Record, step string, tree, next 
 	fmt.Fprintf(a.streams.Err, "step %s: %s changed\n", step, countWithNoun(len(after), "file"))
 }
 
-// saveSteps writes files, by their paths in the directory, and the record of the steps, all of them or none. A record without steps is
-// removed.
+// saveSteps writes files, by their paths in the directory, and the record of the steps, all of them or none. A record
+// without steps is removed.
 func saveSteps(ctx context.Context, dir *files.Directory, record *ambient.Record, content map[string][]byte) error {
 	if len(record.Steps) > 0 {
 		data, err := record.Bytes()
@@ -244,7 +247,8 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 	}
 	for _, step := range a.steps {
 		if !record.Has(step) {
-			return fmt.Errorf("taking step %s back: %s does not have it", step, filepath.Join(args[0], ambient.RecordName))
+			return fmt.Errorf("taking step %s back: %s does not have it", step,
+				filepath.Join(args[0], ambient.RecordName))
 		}
 	}
 	content := map[string][]byte{}
@@ -270,8 +274,8 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 	return saveSteps(ctx, dir, record, content)
 }
 
-// openOneDirectory opens the directory that steps are written into. Its files and its record come from the author of a repository, so nothing
-// outside of it is read or written.
+// openOneDirectory opens the directory that steps are written into. Its files and its record come from the author of a
+// repository, so nothing outside of it is read or written.
 func openOneDirectory(args []string) (*files.Directory, error) {
 	if len(args) != 1 {
 		return nil, errors.New("name one directory to change")

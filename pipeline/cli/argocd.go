@@ -26,7 +26,8 @@ parameter "pipeline", or else by the application's environment variable PIPELINE
 it has the application's name, whatever the application's namespace.`
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory in the repository with RenderPipeline files")
-	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository with the policies that pipelines reference by policies[].file")
+	cmd.Flags().StringVar(&policies, "policies", "policies",
+		"directory in the repository with the policies that pipelines reference by policies[].file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		root, err := repositoryRoot(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
 		if err != nil {
@@ -41,7 +42,8 @@ it has the application's name, whatever the application's namespace.`
 		}
 		render := newRender(streams, version)
 		render.SetArgs([]string{
-			"--pipelines", filepath.Join(root, pipelines), "--policies", filepath.Join(root, policies), "--source", root,
+			"--pipelines", filepath.Join(root, pipelines), "--policies", filepath.Join(root, policies), "--source",
+			root,
 			"--cache", filepath.Join(os.TempDir(), "prerig"), "--", pipeline,
 		})
 		return render.ExecuteContext(cmd.Context())

@@ -53,7 +53,8 @@ func (l *checkRun) checkAsIs(b *batch.Batch, severities map[string]string) (foun
 	for _, item := range items {
 		a.forEachObject(item, a.checkObject)
 	}
-	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Objects: a.objects, RootNamespace: a.root, IstioVersion: a.facts.IstioVersion}
+	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Objects: a.objects,
+		RootNamespace: a.root, IstioVersion: a.facts.IstioVersion}
 	more, suppressed := lint.CheckSet(a.summaries, around, a.severities)
 	for _, list := range []result.Results{more, suppressed} {
 		for i := range list {

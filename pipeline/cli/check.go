@@ -162,7 +162,8 @@ func sortFindings(found result.Results) {
 	}
 	slices.SortStableFunc(found, func(a, b result.Result) int {
 		at, bt := place(a), place(b)
-		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(at.Path, bt.Path), cmp.Compare(at.Line, bt.Line))
+		return cmp.Or(cmp.Compare(b.Severity.Rank(), a.Severity.Rank()), cmp.Compare(at.Path, bt.Path),
+			cmp.Compare(at.Line, bt.Line))
 	})
 }
 
@@ -199,7 +200,8 @@ func (c *checkRun) report(ctx context.Context, b *batch.Batch, all checked, know
 }
 
 // askGate returns what the API server would reject of the objects, also as updates of old ones.
-func (c *checkRun) askGate(ctx context.Context, request render.GateRequest, input gateInput, old *earlier) (result.Results, error) {
+func (c *checkRun) askGate(ctx context.Context, request render.GateRequest, input gateInput,
+	old *earlier) (result.Results, error) {
 	request.Documents, request.Options.IstioVersions = input.documents, input.istio
 	var deleted result.Results
 	if old != nil {

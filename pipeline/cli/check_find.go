@@ -59,7 +59,8 @@ func (c *checkRun) findProblems(ctx context.Context, b *batch.Batch, given sever
 	}
 	notable := slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info })
 	if c.injection {
-		c.addInjectionFindings(&all, report, append(notable, overlays.Check(report.Outcomes, b.Items())...), given.injection)
+		c.addInjectionFindings(&all, report, append(notable, overlays.Check(report.Outcomes, b.Items())...),
+			given.injection)
 	} else {
 		c.printResults(notable)
 	}
@@ -70,7 +71,8 @@ func (c *checkRun) findProblems(ctx context.Context, b *batch.Batch, given sever
 	return all, nil
 }
 
-// overlaysOf finds the kustomizations around the files, and the options that their check needs. Only the injection reports them.
+// overlaysOf finds the kustomizations around the files, and the options that their check needs. Only the injection
+// reports them.
 func (c *checkRun) overlaysOf(ctx context.Context, b *batch.Batch) (*overlay.Set, []fn.Option, error) {
 	var paths []string
 	for _, f := range b.Files {
@@ -88,9 +90,10 @@ func (c *checkRun) overlaysOf(ctx context.Context, b *batch.Batch) (*overlay.Set
 	return found, []fn.Option{fn.WithPods()}, nil
 }
 
-// addInjectionFindings makes findings of what the injection reports: errors about workloads, warnings, and injections in the files that
-// differ from the result.
-func (c *checkRun) addInjectionFindings(all *checked, report *fn.Report, warnings result.Results, given map[string]string) {
+// addInjectionFindings makes findings of what the injection reports: errors about workloads, warnings, and injections
+// in the files that differ from the result.
+func (c *checkRun) addInjectionFindings(all *checked, report *fn.Report, warnings result.Results,
+	given map[string]string) {
 	add := func(r result.Result, code string) {
 		i := slices.IndexFunc(injectionRules, func(rule format.Rule) bool { return rule.Code == code })
 		r.Severity = injectionRules[i].Severity

@@ -42,9 +42,10 @@ var injectionRules = []format.Rule{
 		Change: "Inject the file again with prerig inject -i, and commit the result.",
 	},
 	{
-		Code: codeInjectionOverlay, Title: "A kustomization that breaks an injection in place", Severity: result.Warning,
-		Why:    "The kustomization addresses by position, or replaces, a list that the injection changes; it would then change another element.",
-		Change: "Inject the output of kustomize build instead of its bases, or patch by names instead of positions.",
+		Code: codeInjectionOverlay, Title: "A kustomization that breaks an injection in place",
+		Severity: result.Warning,
+		Why:      "The kustomization addresses by position, or replaces, a list that the injection changes; it would then change another element.",
+		Change:   "Inject the output of kustomize build instead of its bases, or patch by names instead of positions.",
 	},
 }
 
@@ -64,7 +65,8 @@ func (c checkParts) rules() (out []format.Rule) {
 	if c.gate {
 		for _, r := range gate.Rules() {
 			out = append(out, format.Rule{
-				Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: "Gate", Document: "docs/gate.md",
+				Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: "Gate",
+				Document: "docs/gate.md",
 			})
 		}
 	}
@@ -73,7 +75,8 @@ func (c checkParts) rules() (out []format.Rule) {
 
 func describeLintRule(r lint.Rule) format.Rule {
 	return format.Rule{
-		Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: r.Group(), Document: lint.DocumentPath,
+		Code: r.Code, Title: r.Title, Why: r.Why, Change: r.Change, Severity: r.Severity, Group: r.Group(),
+		Document: lint.DocumentPath,
 	}
 }
 
@@ -149,7 +152,8 @@ func (c *checkRun) explainRule() error {
 		return fmt.Errorf("--explain %s: no rule has this code%s; prerig check --list-rules lists all", c.explain, hint)
 	}
 	r := all[i]
-	_, err := fmt.Fprintf(c.streams.Out, "%s  %s (%s, %s)\n\n%s\n\nWhat to change: %s\n", r.Code, r.Title, r.Group, severityOrOff(r.Severity), r.Why, r.Change)
+	_, err := fmt.Fprintf(c.streams.Out, "%s  %s (%s, %s)\n\n%s\n\nWhat to change: %s\n", r.Code, r.Title, r.Group,
+		severityOrOff(r.Severity), r.Why, r.Change)
 	return err
 }
 
@@ -201,5 +205,6 @@ func (s severities) set(c checkParts, code, severity string) error {
 		_, err := result.ParseSeverity(severity)
 		return err
 	}
-	return fmt.Errorf("no rule has the code %q%s; --list-rules lists them", code, strict.DidYouMean(code, ruleCodes(c.rules())))
+	return fmt.Errorf("no rule has the code %q%s; --list-rules lists them", code,
+		strict.DidYouMean(code, ruleCodes(c.rules())))
 }

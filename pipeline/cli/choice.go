@@ -25,7 +25,8 @@ func completeChoice(cmd *cobra.Command, flag string, values []string) {
 func checkChoice(flag, value string, values []string) error {
 	last := len(values) - 1
 	if !slices.Contains(values, value) {
-		return fmt.Errorf("--%s is %q; it can be %s or %s", flag, value, strings.Join(values[:last], ", "), values[last])
+		return fmt.Errorf("--%s is %q; it can be %s or %s", flag, value, strings.Join(values[:last], ", "),
+			values[last])
 	}
 	return nil
 }

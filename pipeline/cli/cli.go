@@ -118,8 +118,8 @@ const injectHint = "use prerig inject for manifests on standard input, or --post
 // The help lists commands in the order of their groups.
 func init() { cobra.EnableCommandSorting = false }
 
-// NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
-// word in its group here.
+// NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and
+// one word in its group here.
 func NewRoot(streams Streams, linked string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "prerig",
@@ -156,15 +156,18 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 		return fmt.Errorf("%s%s; see %s --help", text, flagHint(cmd, err), cmd.CommandPath())
 	})
 	addGroup(root, "Commands:",
-		newInit(streams, linked), newInject(streams), newExplain(streams), newCheck(streams, linked), newDiff(streams, linked),
+		newInit(streams, linked), newInject(streams), newExplain(streams), newCheck(streams, linked),
+		newDiff(streams, linked),
 		newReview(streams, linked), newVerify(streams), newImport(streams), newServe(streams, linked))
 	addGroup(root, "Parts of Check:", newLint(streams, linked), newGate(streams, linked))
 	addGroup(root, "Images, Charts and Pipelines:",
-		newRender(streams, linked), newLock(streams, linked), newImages(streams, linked), newCharts(streams), newAffected(streams, linked))
+		newRender(streams, linked), newLock(streams, linked), newImages(streams,
+			linked), newCharts(streams), newAffected(streams, linked))
 	addGroup(root, "Daemon:", newDaemon(streams, linked))
 	root.AddCommand(formerCommands(streams, linked)...)
 	addGroup(root, "Other Commands:",
-		newAdmit(streams), newCapture(streams), newAmbient(streams), newDemo(streams), newDoctor(streams, linked), newArgoCD(streams, linked),
+		newAdmit(streams), newCapture(streams), newAmbient(streams), newDemo(streams), newDoctor(streams, linked),
+		newArgoCD(streams, linked),
 		newVersion(streams, linked))
 	checkVersions(root)
 	root.SetHelpFunc(rootHelp(root))
@@ -206,7 +209,8 @@ func rejectUnknownCommand(root *cobra.Command, args []string) error {
 	return knownCommand(root, args)
 }
 
-// showHelp shows the help of the command that args name. A word that is no command is an error, as it is without help in front.
+// showHelp shows the help of the command that args name. A word that is no command is an error, as it is without help
+// in front.
 func showHelp(help *cobra.Command, args []string) error {
 	found, rest, err := help.Root().Find(args)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/fn/strict"
 )
 
-// closestNames returns the names that are most like one, of those that are few letters away, or the same without a namespace, or that
-// hold it.
+// closestNames returns the names that are most like one, of those that are few letters away, or the same without a
+// namespace, or that hold it.
 func closestNames(name string, known []string, most int) []string {
 	type near struct {
 		name string

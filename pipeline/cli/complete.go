@@ -103,7 +103,8 @@ func completePolicies(_ *cobra.Command, _ []string, begun string) ([]cobra.Compl
 }
 
 // completePolicyTemplates completes what a policy is made of.
-func completePolicyTemplates(_ *cobra.Command, _ []string, begun string) (out []cobra.Completion, directive cobra.ShellCompDirective) {
+func completePolicyTemplates(_ *cobra.Command, _ []string,
+	begun string) (out []cobra.Completion, directive cobra.ShellCompDirective) {
 	for _, name := range []string{fromBuiltIn, fromCluster} {
 		if strings.HasPrefix(name, begun) {
 			out = append(out, name)
@@ -112,8 +113,8 @@ func completePolicyTemplates(_ *cobra.Command, _ []string, begun string) (out []
 	return out, cobra.ShellCompDirectiveDefault
 }
 
-// completeWorkloads completes KIND/NAMESPACE/NAME with the workloads of the files that the flags and the arguments before it name, and of the
-// current directory where they name none. Files can be completed as well.
+// completeWorkloads completes KIND/NAMESPACE/NAME with the workloads of the files that the flags and the arguments
+// before it name, and of the current directory where they name none. Files can be completed as well.
 func (r *manifestRun) completeWorkloads(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(contextOf(cmd), completeTimeout)
@@ -152,7 +153,8 @@ func (r *manifestRun) completeWorkloads(cmd *cobra.Command) {
 }
 
 // completedKinds are kinds of workloads that are offered; others are not found out about in time.
-var completedKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod", "Rollout", "DeploymentConfig"}
+var completedKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job",
+	"CronJob", "Pod", "Rollout", "DeploymentConfig"}
 
 // completeDaemonFlags completes the flags of the configuration.
 func completeDaemonFlags(cmd *cobra.Command) {

@@ -41,11 +41,15 @@ func (d *daemonClient) addFlags(cmd *cobra.Command) {
 	if state == "" {
 		state = "state"
 	}
-	cmd.Flags().StringVar(&d.state, "state", state, "state directory of a local daemon, to connect to its socket (also PRERIG_STATE)")
+	cmd.Flags().StringVar(&d.state, "state", state,
+		"state directory of a local daemon, to connect to its socket (also PRERIG_STATE)")
 	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's web page, to use instead of the socket")
-	cmd.Flags().StringVar(&d.tokenFile, "token-file", "", "file with the token for --server (default: admin.token in the state directory)")
-	cmd.Flags().StringVar(&d.caFile, "ca-file", "", "file with CA certificates to verify --server, in addition to the system's")
-	cmd.Flags().BoolVar(&d.plainHTTP, "plain-http", false, "allow sending the token unencrypted to a remote http:// server")
+	cmd.Flags().StringVar(&d.tokenFile, "token-file", "",
+		"file with the token for --server (default: admin.token in the state directory)")
+	cmd.Flags().StringVar(&d.caFile, "ca-file", "",
+		"file with CA certificates to verify --server, in addition to the system's")
+	cmd.Flags().BoolVar(&d.plainHTTP, "plain-http", false,
+		"allow sending the token unencrypted to a remote http:// server")
 	mustRegister(cmd.MarkFlagFilename("ca-file"))
 	mustRegister(cmd.MarkFlagDirname("state"))
 	mustRegister(cmd.MarkFlagFilename("token-file"))
@@ -93,7 +97,8 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 	if response.StatusCode != http.StatusOK {
 		var told struct{ Error string }
 		// The guard answers in plain text; a page is not ours.
-		plain := strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") && response.StatusCode != http.StatusNotFound
+		plain := strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") &&
+			response.StatusCode != http.StatusNotFound
 		if json.Unmarshal(text, &told) != nil && plain {
 			told.Error = strings.TrimSpace(string(text))
 		}
@@ -103,7 +108,8 @@ func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, a
 		return daemonError{response.StatusCode, told.Error}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("reading the daemon's response: %s: %w", d.describeForeignResponse("the response is not JSON"), err)
+		return fmt.Errorf("reading the daemon's response: %s: %w",
+			d.describeForeignResponse("the response is not JSON"), err)
 	}
 	return nil
 }

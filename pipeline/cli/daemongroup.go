@@ -47,7 +47,8 @@ func moveCommand(streams Streams, cmd *cobra.Command) {
 	cmd.Hidden = true
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		fmt.Fprintf(streams.Err, "warning: %s is now %s daemon%s\n", cmd.CommandPath(), cmd.Root().Name(), cmd.CommandPath()[len(cmd.Root().Name()):])
+		fmt.Fprintf(streams.Err, "warning: %s is now %s daemon%s\n", cmd.CommandPath(), cmd.Root().Name(),
+			cmd.CommandPath()[len(cmd.Root().Name()):])
 		return run(cmd, args)
 	}
 	for _, sub := range cmd.Commands() {

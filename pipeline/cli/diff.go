@@ -52,8 +52,10 @@ Exit codes, like those of diff:
 	o.completePipelines(cmd)
 	o.sourceFlags(cmd)
 	formatFlag(cmd, streams, &o.output, []string{"text", "markdown", "review", "json", "yaml"})
-	cmd.Flags().StringVar(&o.limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
-	cmd.Flags().StringVar(&o.against, "against", "", "directory written by prerig render -o, to compare with instead of the published result")
+	cmd.Flags().StringVar(&o.limit, "limit", "github",
+		"for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for no limit")
+	cmd.Flags().StringVar(&o.against, "against", "",
+		"directory written by prerig render -o, to compare with instead of the published result")
 	cmd.Flags().BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if there are differences")
 	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.runDiff(cmd.Context(), streams, version, args) }
@@ -144,7 +146,8 @@ func showReview(ctx context.Context, streams Streams, c *dryrun.Comparison, limi
 // readLimit reads how many characters a review may have.
 func readLimit(text string) (int, error) {
 	hosts := map[string]int{
-		"github": review.LimitGitHub, "gitlab": review.LimitGitLab, "gitea": review.LimitGitea, "bitbucket": review.LimitBitbucket, "azuredevops": review.LimitAzureDevOps,
+		"github": review.LimitGitHub, "gitlab": review.LimitGitLab, "gitea": review.LimitGitea,
+		"bitbucket": review.LimitBitbucket, "azuredevops": review.LimitAzureDevOps,
 	}
 	if limit, ok := hosts[text]; ok {
 		return limit, nil

@@ -84,8 +84,10 @@ func (c *checkRun) addGateFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest supported version)"
 	f.StringArrayVar(&c.catalog, "crds", nil, "file or directory with CustomResourceDefinitions of the cluster; may be repeated")
-	f.StringArrayVar(&c.admission, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces of the cluster; may be repeated")
-	f.StringVar(&c.podSecurity, "pod-security", "", "Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
+	f.StringArrayVar(&c.admission, "policies", nil,
+		"file or directory with admission policies, bindings, parameters and Namespaces of the cluster; may be repeated")
+	f.StringVar(&c.podSecurity, "pod-security", "",
+		"Pod Security level of Namespaces without a label, such as baseline or restricted:v1.34")
 	f.StringVar(&c.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
 	f.StringArrayVar(&c.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
 	f.StringVar(&c.against, "against", "", "file, directory or Git revision with the current state of the cluster, to check changes as updates")
@@ -208,7 +210,8 @@ func (in *gateInput) addItems(items, written []fn.Item) (unchecked result.Result
 	for i, item := range items {
 		if err := in.addGateDocument(item.Doc, written[i].Doc, item.Path); err != nil {
 			unchecked = append(unchecked, result.Result{
-				Severity: result.Error, Message: err.Error(), File: &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()},
+				Severity: result.Error, Message: err.Error(),
+				File: &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()},
 			})
 		}
 	}

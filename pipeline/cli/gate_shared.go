@@ -14,8 +14,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
-// setFilledAside leaves out the findings about values that a later build fills in, such as ${PORT} of Flux, the name _ where
-// kustomize writes the namespace, or what a patch of a CustomResourceDefinition lacks, and prints one line about them.
+// setFilledAside leaves out the findings about values that a later build fills in, such as ${PORT} of Flux, the name _
+// where kustomize writes the namespace, or what a patch of a CustomResourceDefinition lacks, and prints one line about
+// them.
 func (g *checkRun) setFilledAside(found result.Results, objects []gate.Object) result.Results {
 	byRef := map[result.ResourceRef][]gate.Object{}
 	for _, o := range objects {
@@ -52,8 +53,8 @@ func wereValues(n int) string {
 	return fmt.Sprintf("%d values were", n)
 }
 
-// isPatchOfDefinition reports whether a finding is about a CustomResourceDefinition without versions: such files in config/crd/patches
-// are patches, also while no kustomization names them.
+// isPatchOfDefinition reports whether a finding is about a CustomResourceDefinition without versions: such files in
+// config/crd/patches are patches, also while no kustomization names them.
 func isPatchOfDefinition(r result.Result, byRef map[result.ResourceRef][]gate.Object) bool {
 	if r.ResourceRef == nil || r.ResourceRef.Kind != "CustomResourceDefinition" {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// rootHelp returns a help function that prints the commands first if no command is named, so that the most frequent ones are on the
-// first screen.
+// rootHelp returns a help function that prints the commands first if no command is named, so that the most frequent
+// ones are on the first screen.
 func rootHelp(root *cobra.Command) func(*cobra.Command, []string) {
 	usual := root.HelpFunc()
 	return func(cmd *cobra.Command, args []string) {
@@ -35,7 +35,8 @@ func rootHelp(root *cobra.Command) func(*cobra.Command, []string) {
 	}
 }
 
-// compareGenerated sorts the commands that the library adds, which it does in an order that depends on the command line, after the others.
+// compareGenerated sorts the commands that the library adds, which it does in an order that depends on the command
+// line, after the others.
 func compareGenerated(a, b *cobra.Command) int {
 	generated := []string{"completion", "help"}
 	return slices.Index(generated, a.Name()) - slices.Index(generated, b.Name())

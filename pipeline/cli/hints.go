@@ -18,8 +18,10 @@ import (
 
 // flagSynonyms are flags of other programs, with what they are called here.
 var flagSynonyms = map[string]string{
-	"severity": "fail-on", "level": "fail-on", "out": "to", "out-file": "to", "output-file": "to", "output-dir": "to", "format": "output",
-	"file": "filename", "ignore": "exclude", "write": "in-place", "inplace": "in-place", "k8s-version": "kubernetes-version",
+	"severity": "fail-on", "level": "fail-on", "out": "to", "out-file": "to", "output-file": "to", "output-dir": "to",
+	"format": "output",
+	"file":   "filename", "ignore": "exclude", "write": "in-place", "inplace": "in-place",
+	"k8s-version": "kubernetes-version",
 }
 
 // flagHint suggests a flag for one that a command does not have.
@@ -105,7 +107,8 @@ func checkKubernetesVersion(text string) error {
 	}
 	var minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(text, "v"), "1.%d", &minor); err != nil || minor < oldestKubernetes {
-		return fmt.Errorf("%s is %q; sidecar injection needs Kubernetes 1.%d or newer (the newest known version is %s)", flag, text, oldestKubernetes, gate.NewestKubernetes)
+		return fmt.Errorf("%s is %q; sidecar injection needs Kubernetes 1.%d or newer (the newest known version is %s)",
+			flag, text, oldestKubernetes, gate.NewestKubernetes)
 	}
 	return nil
 }

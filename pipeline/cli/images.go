@@ -90,7 +90,8 @@ Exit codes:
 	f.StringArrayVar(&p.images, "image", nil, "additional image to resolve; may be repeated. Without files and -p, only these are resolved")
 	f.BoolVar(&p.own, "own", false, "resolve the images of all containers in the files as they are, without a policy")
 	f.StringArrayVar(&p.keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
-	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
+	f.StringArrayVar(&p.options.Platforms, "platform", nil,
+		"platform that every image must support, such as linux/arm64; may be repeated")
 	p.destinationFlags(cmd, streams, lockFile, "file to write, - for standard output", manifestFormats)
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, for spec.images.lock of a policy")
 	registryFlags(cmd, &p.options)
@@ -220,7 +221,8 @@ func injectableSample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	return batch.Parse([]files.Input{{Path: "sample", Rel: "sample", Data: []byte(sampleWorkload)}})
 }
 
-// injectedImages returns the images of the containers that an injection adds or changes, or of all where the policy wants all pinned.
+// injectedImages returns the images of the containers that an injection adds or changes, or of all where the policy
+// wants all pinned.
 func (p *imagesPin) injectedImages(ctx context.Context) ([]string, error) {
 	report, err := p.runPolicies(ctx, v1alpha1.ModeInject, fn.WithPods())
 	if err != nil {

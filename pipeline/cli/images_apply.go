@@ -46,12 +46,15 @@ Exit codes:
   prerig images apply -i k8s/
   prerig images apply --check --on-missing fail k8s/`
 	f := cmd.Flags()
-	f.StringArrayVarP(&a.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	f.StringArrayVarP(&a.files, "filename", "f", nil,
+		"file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &a.exclude)
 	f.StringArrayVarP(&a.locks, "lock", "l", []string{lockFile}, "ImageLock file; may be repeated")
-	f.StringVar(&a.missing, "on-missing", "ignore", "how to treat an image that has no digest and is not in the lock: ignore, warn or fail")
+	f.StringVar(&a.missing, "on-missing", "ignore",
+		"how to treat an image that has no digest and is not in the lock: ignore, warn or fail")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print warnings and errors only")
-	f.BoolVarP(&a.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
+	f.BoolVarP(&a.inPlace, "in-place", "i", false,
+		"change the files in place: all of them, or none if there is an error")
 	f.BoolVar(&a.diff, "diff", false, "print a unified diff; manifests are written only with -i or --to")
 	f.BoolVar(&a.check, "check", false, "write nothing, and exit with 1 if a file lacks the digests")
 	f.StringVar(&a.colour, "color", "auto", "when to colour the diff: auto, always or never")

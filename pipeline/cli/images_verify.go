@@ -39,7 +39,8 @@ Exit codes:
 	cmd.Example = `  prerig images verify
   prerig images verify -p mesh.yaml --key cosign.pub
   prerig images verify -o json k8s/imagelock.yaml`
-	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil, "policy whose images.verify lists the required signatures; may be repeated")
+	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil,
+		"policy whose images.verify lists the required signatures; may be repeated")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "cosign public key file; each image must be signed by one of the keys; may be repeated")
 	formatFlag(cmd, streams, &output, textFormats)
 	registryFlags(cmd, &o)
@@ -57,8 +58,8 @@ Exit codes:
 	return cmd
 }
 
-// verificationsFor returns what is asked of signatures: by the policies, or where none is named by the nearest prerig.yaml of each lock, and
-// by key files.
+// verificationsFor returns what is asked of signatures: by the policies, or where none is named by the nearest
+// prerig.yaml of each lock, and by key files.
 func verificationsFor(policies, keys, locks []string) ([]v1alpha1.ImageVerification, error) {
 	if len(policies) == 0 {
 		finder := &policy.Finder{}

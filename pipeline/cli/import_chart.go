@@ -52,8 +52,9 @@ func (im *importRun) readChart(ctx context.Context, path string) ([]importer.Obj
 		return nil, err
 	}
 	spec := &v1alpha1.Helm{
-		Chart: name, ReleaseName: "istiod", Namespace: cmp.Or(im.options.Namespace, istioNamespace), KubeVersion: cmp.Or(im.kubernetes, chartKubernetes),
-		Lookup: v1alpha1.ImpureEmpty, Impure: v1alpha1.ImpureEmpty, Hooks: v1alpha1.HooksKeep,
+		Chart: name, ReleaseName: "istiod", Namespace: cmp.Or(im.options.Namespace, istioNamespace),
+		KubeVersion: cmp.Or(im.kubernetes, chartKubernetes),
+		Lookup:      v1alpha1.ImpureEmpty, Impure: v1alpha1.ImpureEmpty, Hooks: v1alpha1.HooksKeep,
 	}
 	if strings.Count(spec.KubeVersion, ".") == 1 {
 		spec.KubeVersion += ".0"
@@ -68,7 +69,8 @@ func (im *importRun) readChart(ctx context.Context, path string) ([]importer.Obj
 		return nil, err
 	}
 	defer pool.Close()
-	manifests, err := pool.RenderChart(ctx, sourcetree.NewView(files, sourcetree.Limits{}), render.ChartRequest{Helm: spec, Fields: importFields})
+	manifests, err := pool.RenderChart(ctx, sourcetree.NewView(files, sourcetree.Limits{}),
+		render.ChartRequest{Helm: spec, Fields: importFields})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,8 @@ func chartFiles(root, name string) (*sourcetree.Tree, error) {
 
 // importFields names the fields of a release as the flags do.
 var importFields = map[string]string{
-	"kubeVersion": "--kubernetes-version", "namespace": "--istio-namespace", "values": "--values", "valuesFiles": "--values",
+	"kubeVersion": "--kubernetes-version", "namespace": "--istio-namespace", "values": "--values",
+	"valuesFiles": "--values",
 }
 
 // mergeValues merges the values of a file over those of the release.

@@ -26,7 +26,8 @@ const istioNamespace = "istio-system"
 func importResources(all bool) []live.Resource {
 	one := func(group, version, name, kind string, cluster, needed bool) live.Resource {
 		return live.Resource{
-			GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, Kind: kind, Cluster: cluster, Needed: needed,
+			GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name},
+			Kind:                 kind, Cluster: cluster, Needed: needed,
 		}
 	}
 	proxyConfigs := one("networking.istio.io", "v1beta1", "proxyconfigs", "ProxyConfig", true, false)
@@ -34,7 +35,8 @@ func importResources(all bool) []live.Resource {
 	out := []live.Resource{
 		one("", "v1", "configmaps", "ConfigMap", false, true),
 		one("apps", "v1", "deployments", "Deployment", false, false),
-		one("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true, false),
+		one("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true,
+			false),
 		one("", "v1", "namespaces", "Namespace", true, false),
 		one("", "v1", "nodes", "Node", true, false),
 		one("", "v1", "serviceaccounts", "ServiceAccount", true, false),
@@ -132,11 +134,12 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if _, err := im.streams.Out.Write(shown); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
-	return findingsError{name + " differs from the import; update it with --to " + name + ", which keeps the parts that an import does not write"}
+	return findingsError{name + " differs from the import; update it with --to " + name +
+		", which keeps the parts that an import does not write"}
 }
 
-// committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an
-// import leaves to people.
+// committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that
+// an import leaves to people.
 func committedPolicy(name string, text, imported []byte) (*v1alpha1.InjectionPolicy, error) {
 	found, _, err := readPolicyObject(name, text)
 	if err != nil {

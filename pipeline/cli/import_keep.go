@@ -20,7 +20,8 @@ import (
 )
 
 // importedKeys are the parts of a spec that an import decides about even where it does not write them.
-var importedKeys = map[string]bool{"from": true, "istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}
+var importedKeys = map[string]bool{"from": true, "istio": true, "namespaces": true, "sidecars": true,
+	"unknownNamespace": true}
 
 // leftKeys are the parts of spec.istio that an import leaves to people.
 var leftKeys = []string{"runtimeWebhook", "admission"}
@@ -57,8 +58,8 @@ func readPolicyObject(name string, text []byte) (found map[string]any, others in
 	return found, others, nil
 }
 
-// leftToPeople returns the parts of a policy's spec that an import does not decide about: those that no import writes, and that this
-// one did not write.
+// leftToPeople returns the parts of a policy's spec that an import does not decide about: those that no import writes,
+// and that this one did not write.
 func leftToPeople(spec map[string]any, imported []byte) (map[string]any, error) {
 	var sets struct {
 		Spec map[string]any `json:"spec"`
@@ -77,7 +78,8 @@ func leftToPeople(spec map[string]any, imported []byte) (map[string]any, error) 
 	return left, nil
 }
 
-// withoutEmpty returns a copy of a value without what is null or an empty list or map in its maps: a policy is not written with these.
+// withoutEmpty returns a copy of a value without what is null or an empty list or map in its maps: a policy is not
+// written with these.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -126,7 +128,8 @@ func (im *importRun) keepFromOutput(imp *importer.Import) error {
 	case errors.Is(err, errNoPolicy):
 		return fmt.Errorf("writing %s: the file exists and is not an InjectionPolicy; %s", im.to, instead)
 	case err != nil:
-		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.to, instead, err)
+		return fmt.Errorf("writing %s: the manual settings in the existing file cannot be kept; fix it, %s: %w", im.to,
+			instead, err)
 	case others > 0:
 		return fmt.Errorf("writing %s: the existing file has %s besides the policy, which would be lost; move them to another file, or choose another file with --to",
 			im.to, countWithNoun(others, "document"))

@@ -114,17 +114,21 @@ func (in *initRun) initFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&in.from, "from", fromBuiltIn, "base of the policy: built-in, cluster, or the path of a chart or of manifests")
 	f.StringArrayVar(&in.valuesFiles, "values", nil, "values file for the chart of --from; may be repeated")
-	f.StringSliceVar(&in.namespaces, "namespaces", nil, "namespaces whose pods are injected (default: all, or those of the import)")
+	f.StringSliceVar(&in.namespaces, "namespaces", nil,
+		"namespaces whose pods are injected (default: all, or those of the import)")
 	f.StringVar(&in.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
-	f.StringVar(&in.importing.options.Version, "istio-version", "", "version of Istio, if the import does not contain it")
+	f.StringVar(&in.importing.options.Version, "istio-version", "",
+		"version of Istio, if the import does not contain it")
 	f.StringVar(&in.importing.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&in.importing.options.Namespace, "istio-namespace", "", "namespace of the control plane")
-	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, with --from cluster (default: kubectl's own)")
+	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster, with --from cluster (default: kubectl's own)")
 	f.StringVar(&in.importing.kubeContext, "context", "", "kubeconfig context (default: the current context)")
 	f.StringVar(&in.source, "source", "", "also write a pipeline that renders this source: the URL of a Git repository, oci://REGISTRY/PATH, or . for this repository")
 	f.StringSliceVar(&in.builds, "builds", nil, "with --source .: what gets a pipeline: directories, patterns such as 'overlays/*', all, or usual (default: usual)")
 	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's default branch)")
-	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
+	f.StringVar(&in.publish, "publish", "rendered",
+		"where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
 	f.StringVar(&in.name, "name", "", "name of the pipeline, if there is one (default: the name of the source, or with several that of the directory)")
 	in.destinationFlags(cmd, in.streams, policy.FileName, "policy file to write", nil)
 	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory for the pipeline files")
@@ -218,7 +222,8 @@ func (in *initRun) readImport(ctx context.Context) error {
 	}
 	in.imported, err = im.makePolicy(objects)
 	if err == nil && im.needsNoKubernetes(in.imported) { // a cluster has it, whatever it injects
-		in.imported.Notes = append(in.imported.Notes, "--kubernetes-version applies to Istio and charts, and is not in this policy")
+		in.imported.Notes = append(in.imported.Notes,
+			"--kubernetes-version applies to Istio and charts, and is not in this policy")
 	}
 	return err
 }

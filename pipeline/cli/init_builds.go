@@ -89,8 +89,8 @@ func (f *inspection) view() sourcetree.Reader {
 	return sourcetree.NewView(f.files, sourcetree.Limits{})
 }
 
-// usual returns the builds that get a pipeline unless others are chosen: those that a cluster starts with, or without any all but single
-// files of manifests beside others, as most are no part of what a cluster applies.
+// usual returns the builds that get a pipeline unless others are chosen: those that a cluster starts with, or without
+// any all but single files of manifests beside others, as most are no part of what a cluster applies.
 func (f *inspection) usual() []discover.Build {
 	isEntry := func(b discover.Build) bool { return b.Entry }
 	hasEntry := slices.ContainsFunc(f.builds, isEntry)

@@ -119,7 +119,8 @@ func originText(imported *importer.Import) string {
 // quoteShellWord quotes a text so that a shell reads it as one word.
 func quoteShellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@+,=%", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("-_./:@+,=%", r)
 	}) {
 		return text
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 )
 
-// tryPipelines renders pipelines from the files of this repository, and returns those to write. It notes in each what is missing, and
-// leaves out those that cannot be rendered at all.
+// tryPipelines renders pipelines from the files of this repository, and returns those to write. It notes in each what
+// is missing, and leaves out those that cannot be rendered at all.
 func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned, error) {
 	dir, err := os.MkdirTemp("", "prerig-init-")
 	if err != nil {
@@ -102,8 +102,10 @@ func trialEntry(o scaffold.PipelineOptions, newPolicy string) (catalog.Entry, er
 	return e, nil
 }
 
-// addChartRepositories lets a pipeline use the chart repositories that the source names. Builds that fail are reported by their render.
-func addChartRepositories(ctx context.Context, renderer *dryrun.Renderer, p *planned, e *catalog.Entry, newPolicy string) error {
+// addChartRepositories lets a pipeline use the chart repositories that the source names. Builds that fail are reported
+// by their render.
+func addChartRepositories(ctx context.Context, renderer *dryrun.Renderer, p *planned, e *catalog.Entry,
+	newPolicy string) error {
 	spec := &p.options.Build
 	if spec.Helm == nil && spec.Releases == nil && spec.HelmCharts == nil {
 		return nil
@@ -168,7 +170,8 @@ func listLeftOut(leftOut []planned, prefix string) string {
 	var b strings.Builder
 	for i, one := range leftOut {
 		if i == named && len(leftOut) > named+1 {
-			fmt.Fprintf(&b, "%s%s more, which cannot be rendered either\n", prefix, describeBuilds(buildsOf(leftOut[i:])))
+			fmt.Fprintf(&b, "%s%s more, which cannot be rendered either\n", prefix,
+				describeBuilds(buildsOf(leftOut[i:])))
 			break
 		}
 		fmt.Fprintf(&b, "%s%s (%s): %s\n", prefix, one.build.Path, one.build.Kind, one.problem)
@@ -207,7 +210,8 @@ func (in *initRun) describeOthers(b *strings.Builder) {
 		return
 	case in.source == "" && in.repository != nil:
 		if found, err := in.inspect(); err == nil && len(found.builds) > 0 { // pipelines were not requested
-			fmt.Fprintf(b, "info: found %s; prerig init --source . writes pipelines for them\n", describeBuilds(found.usual()))
+			fmt.Fprintf(b, "info: found %s; prerig init --source . writes pipelines for them\n",
+				describeBuilds(found.usual()))
 		}
 		return
 	case in.inspected == nil || len(in.builds) > 0:
@@ -224,5 +228,6 @@ func (in *initRun) describeOthers(b *strings.Builder) {
 	for _, one := range others {
 		paths = append(paths, one.Path)
 	}
-	fmt.Fprintf(b, "info: no pipeline for %s (%s); --builds all writes one for each\n", describeBuilds(others), foreign.List(paths, named))
+	fmt.Fprintf(b, "info: no pipeline for %s (%s); --builds all writes one for each\n", describeBuilds(others),
+		foreign.List(paths, named))
 }

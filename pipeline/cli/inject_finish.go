@@ -51,8 +51,8 @@ func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.R
 	return errReported
 }
 
-// nothingWritten explains that nothing was written and, if the errors are those of some files below a directory, how to write the
-// others. Only prerig inject has the flag for it.
+// nothingWritten explains that nothing was written and, if the errors are those of some files below a directory, how to
+// write the others. Only prerig inject has the flag for it.
 func (in *injectRun) nothingWritten(b *batch.Batch, left []string, other bool) string {
 	below := slices.ContainsFunc(b.Files, func(f *batch.File) bool { return f.Input.Root != "" && !f.Incomplete() })
 	if other || in.keepGoing || !in.canKeepGoing || !below || len(left) == 0 {

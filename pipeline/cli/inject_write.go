@@ -146,7 +146,8 @@ func inputName(in files.Input) string {
 func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	removed, kept, err := files.Clean(b.Leftovers())
 	if n := len(removed); n > 0 && !in.quiet {
-		fmt.Fprintf(in.streams.Err, "info: removed %s left by a killed run, such as %s\n", countWithNoun(n, "temporary file"), removed[0])
+		fmt.Fprintf(in.streams.Err, "info: removed %s left by a killed run, such as %s\n",
+			countWithNoun(n, "temporary file"), removed[0])
 	}
 	if n := len(kept); n > 0 {
 		fmt.Fprintf(in.streams.Err, "warning: %s of another run, such as %s, may still be in use and %s kept; remove them when no prerig is running\n",
@@ -167,7 +168,8 @@ func (in *injectRun) writeFlags(cmd *cobra.Command) {
 // isOutputDirectory reports whether --to names a directory, which gets a file for each input.
 func isOutputDirectory(output string) bool {
 	info, err := os.Stat(output)
-	return err == nil && info.IsDir() || strings.HasSuffix(output, "/") || strings.HasSuffix(output, string(filepath.Separator))
+	return err == nil && info.IsDir() || strings.HasSuffix(output, "/") ||
+		strings.HasSuffix(output, string(filepath.Separator))
 }
 
 // outputFiles returns a file for each input in the directory of --to.

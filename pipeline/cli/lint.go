@@ -98,7 +98,8 @@ func (c *checkRun) countPods(report *fn.Report, unchecked result.Results) (warni
 	return warnings
 }
 
-// notChecked is the warning about a workload that was passed over, as an injector in the cluster does not pass over its pods.
+// notChecked is the warning about a workload that was passed over, as an injector in the cluster does not pass over its
+// pods.
 func notChecked(o fn.Outcome) result.Result {
 	return result.Result{
 		Severity: result.Warning, Message: "its pods were not checked: " + o.Reason,

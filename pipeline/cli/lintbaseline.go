@@ -31,11 +31,13 @@ func readBaseline(name string) (*baseline.Baseline, error) {
 	return b, nil
 }
 
-// saveBaseline writes the findings to the file of --write-baseline. While something cannot be checked, it would lack findings.
+// saveBaseline writes the findings to the file of --write-baseline. While something cannot be checked, it would lack
+// findings.
 func (l *checkRun) saveBaseline(ctx context.Context, found result.Results, unchecked int, count string) error {
 	if unchecked > 0 {
 		l.printResults(slices.DeleteFunc(slices.Clone(found), func(r result.Result) bool { return !isUnchecked(r) }))
-		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", countWithNoun(unchecked, "error"))
+		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written",
+			countWithNoun(unchecked, "error"))
 	}
 	b := baseline.New(found)
 	data, err := b.Bytes()
@@ -49,7 +51,8 @@ func (l *checkRun) saveBaseline(ctx context.Context, found result.Results, unche
 	if err := files.Write(ctx, []files.Output{out}, func(int) {}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s\n", countWithNoun(b.Len(), "finding"), l.writeBaseline, count)
+	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s\n", countWithNoun(b.Len(), "finding"), l.writeBaseline,
+		count)
 	return err
 }
 

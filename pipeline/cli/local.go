@@ -48,7 +48,8 @@ type localPipelines struct {
 func (l *localPipelines) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
-	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines reference by policies[].file")
+	f.StringVar(&l.policies, "policies", "policies",
+		"directory of the policies that pipelines reference by policies[].file")
 	f.StringVar(&l.secrets, "secrets", "secrets", "directory of secrets, with files NAMESPACE/NAME/KEY")
 	f.StringVar(&l.cache, "cache", defaultCache(), "cache directory")
 	f.IntVarP(&l.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
@@ -60,7 +61,8 @@ func (l *localPipelines) addFlags(cmd *cobra.Command) {
 func (l *localPipelines) sourceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for pipelines with that source, including mounted ones; may be repeated")
-	f.StringArrayVar(&l.revisions, "revision", nil, "commit or digest of the source, as in the commit trailers; MOUNTPATH=REVISION for a mounted source (default: what the pipeline follows)")
+	f.StringArrayVar(&l.revisions, "revision", nil,
+		"commit or digest of the source, as in the commit trailers; MOUNTPATH=REVISION for a mounted source (default: what the pipeline follows)")
 }
 
 // localCacheSize bounds the builds that are remembered, in bytes.
@@ -125,7 +127,8 @@ func (l *localPipelines) startRenderer(streams Streams, version string) (p *dryr
 	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
-			Renderer: l.pool, Validator: gate.InstalledValidator(), Policies: l.policies, Limits: limits, Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
+			Renderer: l.pool, Validator: gate.InstalledValidator(), Policies: l.policies, Limits: limits,
+			Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
 			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets: secret.Dir{Path: l.secrets},
@@ -228,8 +231,8 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 	return out, nil
 }
 
-// keyOfPipeline returns the key that a user's name means: the key itself, or the only one with the name in any namespace. It is ""
-// if there is none.
+// keyOfPipeline returns the key that a user's name means: the key itself, or the only one with the name in any
+// namespace. It is "" if there is none.
 func keyOfPipeline(name string, known []string) string {
 	if slices.Contains(known, name) {
 		return name

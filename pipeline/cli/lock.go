@@ -116,7 +116,8 @@ func (c *lockRun) collect(ctx context.Context, args []string, mode build.LockMod
 	fetcher := source.New(source.Options{StateDir: c.cache, Secrets: secret.Dir{Path: c.secrets}, AllowDir: true})
 	c.finder = &dryrun.Renderer{
 		Fetcher: fetcher, PipelinesDir: c.pipelines,
-		Builder: &build.Builder{Renderer: c.pool, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: c.newCharts()},
+		Builder: &build.Builder{Renderer: c.pool, Limits: render.DefaultLimits(), Repositories: fetcher,
+			Charts: c.newCharts()},
 	}
 	found = &lock.Collector{}
 	if _, missing := os.Stat(c.pipelines); missing != nil && c.discovers && len(args) == 0 {
@@ -131,7 +132,8 @@ func (c *lockRun) collect(ctx context.Context, args []string, mode build.LockMod
 }
 
 // collectPipelines finds what the pipelines of the catalog need.
-func (c *lockRun) collectPipelines(ctx context.Context, found *lock.Collector, args []string, mode build.LockMode) error {
+func (c *lockRun) collectPipelines(ctx context.Context, found *lock.Collector, args []string,
+	mode build.LockMode) error {
 	if err := isDirectory("pipelines", c.pipelines); err != nil {
 		return err
 	}
@@ -181,7 +183,8 @@ func (c *lockRun) collectDiscovered(ctx context.Context, found *lock.Collector, 
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: gate.NewestKubernetes + ".0", PolicyName: policy.FileName, URLs: urls, Impure: v1alpha1.ImpureEmpty}
+	options := discover.Options{KubeVersion: gate.NewestKubernetes + ".0", PolicyName: policy.FileName, URLs: urls,
+		Impure: v1alpha1.ImpureEmpty}
 	if here.entries, err = discoverEntries(here.snapshot, options); err != nil {
 		return err
 	}
@@ -194,7 +197,8 @@ func (c *lockRun) collectDiscovered(ctx context.Context, found *lock.Collector, 
 }
 
 // add adds what a pipeline needs, whose source is in a directory.
-func (c *lockRun) add(ctx context.Context, found *lock.Collector, e catalog.Entry, at string, mode build.LockMode) error {
+func (c *lockRun) add(ctx context.Context, found *lock.Collector, e catalog.Entry, at string,
+	mode build.LockMode) error {
 	c.directories = append(c.directories, at)
 	references, err := c.finder.FindReferences(ctx, e, mode)
 	if references != nil && (err == nil || c.keepGoing) {
@@ -215,7 +219,8 @@ func (c *lockRun) passOver(err error) error {
 	return nil
 }
 
-// sourceDir returns the directory with the source of a pipeline; ok is false where the flags name directories for others only.
+// sourceDir returns the directory with the source of a pipeline; ok is false where the flags name directories for
+// others only.
 func (c *lockRun) sourceDir(e catalog.Entry, sources map[string]string) (at string, ok bool) {
 	src := e.Source(c.pipelines)
 	for _, url := range []string{sourceURL(e), ""} {
@@ -251,7 +256,8 @@ func (c *lockRun) runLock(ctx context.Context, args []string, mode build.LockMod
 		return err
 	}
 	defer closing()
-	locker := lock.Locker{Charts: c.newCharts(), Archives: c.pool, Renew: renew, Keep: len(args) > 0 || len(c.failed) > 0}
+	locker := lock.Locker{Charts: c.newCharts(), Archives: c.pool, Renew: renew,
+		Keep: len(args) > 0 || len(c.failed) > 0}
 	var outs []files.Output
 	var said strings.Builder
 	bar := newBar(c.streams.Err, "querying the servers")

@@ -25,8 +25,8 @@ import (
 // maxImageLock bounds a file that may be an ImageLock, in bytes.
 const maxImageLock = 16 << 20
 
-// imageLocks returns the ImageLocks in the directories of the sources, by their files. A file has nothing beside the lock, as
-// prerig images pin writes it.
+// imageLocks returns the ImageLocks in the directories of the sources, by their files. A file has nothing beside the
+// lock, as prerig images pin writes it.
 func (c *lockRun) imageLocks() (map[string]*v1alpha1.ImageLock, error) {
 	out := map[string]*v1alpha1.ImageLock{}
 	slices.Sort(c.directories)
@@ -114,7 +114,8 @@ func (c *lockRun) renewImages(ctx context.Context, outs []files.Output, said *st
 
 // imageStates are the states of locked images as those of an entry of a lock.
 var imageStates = map[images.State]lock.State{
-	images.Current: lock.Current, images.Moved: lock.Changed, images.Unsigned: lock.Changed, images.Gone: lock.Lost, images.Lost: lock.Lost,
+	images.Current: lock.Current, images.Moved: lock.Changed, images.Unsigned: lock.Changed, images.Gone: lock.Lost,
+	images.Lost:    lock.Lost,
 	images.Unknown: lock.Unknown,
 }
 
@@ -135,7 +136,8 @@ func (c *lockRun) verifyImages(ctx context.Context) ([]lock.Status, error) {
 		errs = append(errs, err)
 		for _, s := range statuses {
 			out = append(out, lock.Status{
-				Lock: policy.DisplayPath(at), Image: s.Image, Digest: s.Locked, Now: s.Now, State: imageStates[s.State], Message: s.Message,
+				Lock: policy.DisplayPath(at), Image: s.Image, Digest: s.Locked, Now: s.Now, State: imageStates[s.State],
+				Message: s.Message,
 			})
 		}
 	}

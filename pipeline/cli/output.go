@@ -28,12 +28,14 @@ var (
 )
 
 // formatWords are the names of all formats. A value of -o that is one of them was not meant as a file.
-var formatWords = []string{"text", "json", "yaml", "sarif", "markdown", "review", "table", "wide", "name", "junit", "xml", "html", "yml"}
+var formatWords = []string{"text", "json", "yaml", "sarif", "markdown", "review", "table", "wide", "name", "junit",
+	"xml", "html", "yml"}
 
 // formatFlag adds -o, which selects a format. The first one is the default.
 func formatFlag(cmd *cobra.Command, streams Streams, format *string, formats []string) {
 	last := len(formats) - 1
-	cmd.Flags().StringVarP(format, "output", "o", formats[0], "output format: "+strings.Join(formats[:last], ", ")+" or "+formats[last])
+	cmd.Flags().StringVarP(format, "output", "o", formats[0],
+		"output format: "+strings.Join(formats[:last], ", ")+" or "+formats[last])
 	completeChoice(cmd, "output", formats)
 	addCheck(cmd, func() error {
 		if *format == "table" && !slices.Contains(formats, *format) {
@@ -50,8 +52,9 @@ type destination struct {
 	to     string
 }
 
-// destinationFlags adds --to for a file or directory, with its default, and -o for a format. Without formats, -o is known only because
-// it was the name of --to; as such it also works with them, and a warning names the new flag. Checks of --to must be added before.
+// destinationFlags adds --to for a file or directory, with its default, and -o for a format. Without formats, -o is
+// known only because it was the name of --to; as such it also works with them, and a warning names the new flag. Checks
+// of --to must be added before.
 func (d *destination) destinationFlags(cmd *cobra.Command, streams Streams, to, usage string, formats []string) {
 	f := cmd.Flags()
 	f.StringVar(&d.to, "to", to, usage)
@@ -92,7 +95,8 @@ func (d *destination) moveFile(cmd *cobra.Command, streams Streams, formats []st
 	return cmd.Flags().Set("to", file)
 }
 
-// isFormatWord reports whether a word was meant as a format: it is one, or a slip of one letter away from one of the command.
+// isFormatWord reports whether a word was meant as a format: it is one, or a slip of one letter away from one of the
+// command.
 func isFormatWord(word string, formats []string) bool {
 	if strings.ContainsAny(word, "./-") || filepath.Base(word) != word {
 		return false
@@ -161,8 +165,8 @@ func inFormat(format string, text []byte) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// objectList returns the objects of YAML documents as a Kubernetes List in JSON, which kubectl apply reads. Lists among them are
-// resolved.
+// objectList returns the objects of YAML documents as a Kubernetes List in JSON, which kubectl apply reads. Lists among
+// them are resolved.
 func objectList(stream []byte) ([]byte, error) {
 	file, err := manifest.Parse("the output", stream)
 	if err != nil {

@@ -52,7 +52,8 @@ func (r *manifestRun) loadPolicies() error {
 	return nil
 }
 
-// findLocks finds the image locks that the policies name and that are not among the files of the run: beside the policy.
+// findLocks finds the image locks that the policies name and that are not among the files of the run: beside the
+// policy.
 func (g *policyGroup) findLocks() error {
 	for i, p := range g.policies {
 		if p.Spec.Images == nil || p.Spec.Images.Lock == "" || g.batch.HasLock(p.Spec.Images.Lock) {
@@ -192,8 +193,8 @@ func (r *manifestRun) printAppliedPolicies() {
 	}
 }
 
-// overridePolicy applies flags to a policy of an origin. The result is read like any policy, so that a flag cannot set a value
-// that a file could not. The built-in policy istio follows the version that a flag sets.
+// overridePolicy applies flags to a policy of an origin. The result is read like any policy, so that a flag cannot set
+// a value that a file could not. The built-in policy istio follows the version that a flag sets.
 func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy, origin string) (*v1alpha1.InjectionPolicy, error) {
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil

@@ -37,7 +37,8 @@ func (d *daemonClient) printPreviews(ctx context.Context, w io.Writer) error {
 		if p.Fork {
 			of += " (fork)"
 		}
-		columns := []string{of, cmp.Or(p.Namespace, "-"), p.State, timeSince(p.Since), cmp.Or(p.Head[:min(12, len(p.Head))], "-"), p.Message}
+		columns := []string{of, cmp.Or(p.Namespace, "-"), p.State, timeSince(p.Since),
+			cmp.Or(p.Head[:min(12, len(p.Head))], "-"), p.Message}
 		for i := range columns {
 			columns[i] = oneLine(columns[i])
 		}

@@ -90,7 +90,8 @@ func (b *progressBar) drawLine() {
 	switch {
 	case b.last.Total > 0:
 		full := cells * b.last.Done / b.last.Total
-		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, escapeControlCharacters(b.last.Image))
+		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full),
+			b.last.Done, b.last.Total, escapeControlCharacters(b.last.Image))
 	case b.last.Done > 0:
 		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, escapeControlCharacters(b.last.Image))
 	default:

@@ -122,8 +122,10 @@ Exit codes:
   prerig daemon rollback team/shop --commit 4f2a90c`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
-	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print the commit, the pipelines and the diff, and change nothing")
-	cmd.Flags().StringVar(&request.Commit, "commit", "", "commit of the published branch to undo, instead of the last one of the pipeline")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false,
+		"print the commit, the pipelines and the diff, and change nothing")
+	cmd.Flags().StringVar(&request.Commit, "commit", "",
+		"commit of the published branch to undo, instead of the last one of the pipeline")
 	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -156,7 +158,8 @@ func printRollbackPlans(streams Streams, answer server.RollbackAnswer) error {
 	}
 	refused := false
 	for _, p := range answer.Plans {
-		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject, countWithNoun(p.Files, "file"), strings.Join(p.Pipelines, ", "))
+		fmt.Fprintf(streams.Err, "%.12s at %s, %q, %s; on hold afterwards: %s\n", p.Commit, p.Target, p.Subject,
+			countWithNoun(p.Files, "file"), strings.Join(p.Pipelines, ", "))
 		if p.Diff == nil {
 			refused = true
 			fmt.Fprintf(streams.Err, "it would be rejected: %s\n", oneLine(p.Message))
@@ -189,7 +192,8 @@ func tellDiff(streams Streams, d *status.Diff) {
 func printRollbackOutcomes(streams Streams, answer server.RollbackAnswer) error {
 	refused, again := false, false
 	for _, r := range answer.Rollbacks {
-		fmt.Fprintf(streams.Err, "%.12s at %s, %s: %s\n", r.Commit, r.Target, countWithNoun(r.Files, "file"), describeRollback(r))
+		fmt.Fprintf(streams.Err, "%.12s at %s, %s: %s\n", r.Commit, r.Target, countWithNoun(r.Files, "file"),
+			describeRollback(r))
 		refused, again = refused || r.State == status.RollbackRefused, again || r.State == status.RollbackAsked
 	}
 	switch {
@@ -249,7 +253,8 @@ func (d *daemonClient) printPromotions(ctx context.Context, w io.Writer) error {
 		if ended := r.State != status.RollbackAsked && r.State != status.RollbackOpen; ended && time.Since(r.At) > tellRemoved {
 			continue
 		}
-		fmt.Fprintf(table, "%s%.12s\t%s\t%s\t%s\t%s\n", title, r.Commit, r.State, timeSince(r.At), oneLine(r.Target), oneLine(describeRollback(r)))
+		fmt.Fprintf(table, "%s%.12s\t%s\t%s\t%s\t%s\n", title, r.Commit, r.State, timeSince(r.At), oneLine(r.Target),
+			oneLine(describeRollback(r)))
 		title = ""
 	}
 	return table.Flush()
@@ -269,5 +274,6 @@ func stageRow(name string, s promotion.StageStatus) string {
 	if s.Number > 0 {
 		request = fmt.Sprint(s.Number)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d of %d\t%s\n", oneLine(name), s.State, timeSince(s.Since), request, s.Waits, s.Pipelines, oneLine(s.Message))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d of %d\t%s\n", oneLine(name), s.State, timeSince(s.Since), request, s.Waits,
+		s.Pipelines, oneLine(s.Message))
 }

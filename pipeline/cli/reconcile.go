@@ -32,8 +32,10 @@ done, and fail if one of the pipelines is not Ready.`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
-	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish even if nothing has changed, which also reverts changes by others")
-	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "with --force, print what would be reverted, without changing anything")
+	cmd.Flags().BoolVar(&request.Force, "force", false,
+		"render and publish even if nothing has changed, which also reverts changes by others")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false,
+		"with --force, print what would be reverted, without changing anything")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "maximum time to wait")
 	formatFlag(cmd, streams, &format, textFormats)
@@ -78,13 +80,15 @@ func tellPutBack(streams Streams, plans []server.ReconcilePlan) {
 			fmt.Fprintf(streams.Err, "%s: nothing was changed by others\n", oneLine(p.Pipeline))
 			continue
 		}
-		fmt.Fprintf(streams.Err, "%s: would put back %s\n", oneLine(p.Pipeline), countWithNoun(len(p.Diff.Files)+p.Diff.LeftOut, "file"))
+		fmt.Fprintf(streams.Err, "%s: would put back %s\n", oneLine(p.Pipeline),
+			countWithNoun(len(p.Diff.Files)+p.Diff.LeftOut, "file"))
 		tellDiff(streams, p.Diff)
 	}
 }
 
 // awaitAllHandled waits until every pipeline has handled the request.
-func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration, format string) error {
+func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration,
+	format string) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting := len(answer.Pipelines)
@@ -149,8 +153,8 @@ func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) erro
 	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
 
-// isHandled reports whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
-// compared for being equal: what handles requests also notes those of annotations, which are any text.
+// isHandled reports whether a pipeline has handled the request with a token, or a later one in its place. Tokens are
+// only compared for being equal: what handles requests also notes those of annotations, which are any text.
 func isHandled(p server.Pipeline, token string) bool {
 	return p.Status.LastHandledReconcileAt == token || p.OpenRequest == ""
 }

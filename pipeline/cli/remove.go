@@ -96,7 +96,8 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 		fmt.Fprintf(w, "\nThe daemon is not ready: %s\n", oneLine(c.Problem))
 	}
 	if c.Revision != "" {
-		fmt.Fprintf(w, "\nPipelines are from %s at %s, checked %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
+		fmt.Fprintf(w, "\nPipelines are from %s at %s, checked %s.\n", c.Source, shortRevision(c.Revision),
+			timeSince(c.Checked))
 	}
 	for _, one := range c.Catalogs {
 		fmt.Fprintf(w, "\nPipelines of %s are from %s", one.Name, one.Source)
@@ -116,7 +117,8 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(table, "\nGONE\tREMOVAL\tSINCE\tPOLICY\tMESSAGE")
 		for _, r := range c.Removals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, timeSince(r.Since), r.Policy, oneLine(r.Message))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, timeSince(r.Since), r.Policy,
+				oneLine(r.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err

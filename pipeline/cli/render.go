@@ -48,12 +48,17 @@ the daemon.`
 	r.addFlags(cmd)
 	r.completePipelines(cmd)
 	r.sourceFlags(cmd)
-	cmd.Flags().StringVar(&r.against, "against", "", "directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of --to)")
-	cmd.Flags().StringArrayVar(&r.snapshots, "snapshot", nil, "file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
-	cmd.Flags().DurationVar(&r.timeout, "timeout", 0, "time limit of one render, for pipelines that set no shorter one (default: 2m)")
+	cmd.Flags().StringVar(&r.against, "against", "",
+		"directory with the published manifests, whose Jobs and bare Pods keep their injection (default: the directory of --to)")
+	cmd.Flags().StringArrayVar(&r.snapshots, "snapshot", nil,
+		"file or digest of a cluster snapshot, for a policy with from: Cluster; may be repeated")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", 0,
+		"time limit of one render, for pipelines that set no shorter one (default: 2m)")
 	r.daemon.addFlags(cmd)
-	cmd.Flags().BoolVar(&r.noCache, "no-cache", false, "build everything, and fail if a result differs from the cached build")
-	cmd.Flags().BoolVarP(&r.verbose, "verbose", "v", false, "print every finding; by default, a finding that many objects share is printed once, with their number")
+	cmd.Flags().BoolVar(&r.noCache, "no-cache", false,
+		"build everything, and fail if a result differs from the cached build")
+	cmd.Flags().BoolVarP(&r.verbose, "verbose", "v", false,
+		"print every finding; by default, a finding that many objects share is printed once, with their number")
 	r.out.destinationFlags(cmd, streams, "", "directory to write to (default: standard output)", manifestFormats)
 	mustRegister(cmd.MarkFlagDirname("to"))
 	mustRegister(cmd.MarkFlagDirname("against"))
@@ -67,7 +72,8 @@ func (r *renderRun) renderPipelines(ctx context.Context, args []string) error {
 		return err
 	}
 	if r.out.to != "" && r.out.format != "yaml" {
-		return fmt.Errorf("-o %s is for standard output; the files in %s are those of the branch", r.out.format, r.out.to)
+		return fmt.Errorf("-o %s is for standard output; the files in %s are those of the branch", r.out.format,
+			r.out.to)
 	}
 	if err := isDirectory("against", r.against); err != nil {
 		return err

@@ -101,14 +101,16 @@ func removeStale(told io.Writer, dir *files.Directory, name string, stale []stri
 		}
 	}
 	if len(removed) > 0 {
-		fmt.Fprintf(told, "info: removed %s from earlier renders: %s\n", countWithNoun(len(removed), "file"), strings.Join(removed, ", "))
+		fmt.Fprintf(told, "info: removed %s from earlier renders: %s\n", countWithNoun(len(removed), "file"),
+			strings.Join(removed, ", "))
 	}
 	return nil
 }
 
 // printUnrecordedManifests names the manifests below the paths of pipelines that had no record, as in a directory that
 // an earlier version has written: they may be left of an earlier render, or be people's own.
-func (l *localPipelines) printUnrecordedManifests(told io.Writer, dir *files.Directory, name string, records *publish.Records, unrecorded []dryrun.Result) {
+func (l *localPipelines) printUnrecordedManifests(told io.Writer, dir *files.Directory, name string,
+	records *publish.Records, unrecorded []dryrun.Result) {
 	if len(unrecorded) == 0 {
 		return
 	}
@@ -141,8 +143,8 @@ func (l *localPipelines) printUnrecordedManifests(told io.Writer, dir *files.Dir
 	}
 }
 
-// checkNoOverlap reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
-// which pipelines may well publish to one path.
+// checkNoOverlap reports whether the results have no file in common, but for files that are the same: a directory has
+// no branches, on which pipelines may well publish to one path.
 func checkNoOverlap(results []dryrun.Result) error {
 	type from struct {
 		pipeline string

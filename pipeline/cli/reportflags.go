@@ -44,7 +44,8 @@ func (r *reportFlags) addReportFlags(cmd *cobra.Command, streams Streams, checke
 	f.StringArrayVar(&r.ruleFlags, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.BoolVar(&r.allowEmpty, "allow-empty", false, "succeed if there is no "+checked+" to check")
 	f.StringVar(&r.baseline, "baseline", "", "file with known findings, which are not reported")
-	f.StringVar(&r.writeBaseline, "write-baseline", "", "write the findings to this file for --baseline, and exit with 0")
+	f.StringVar(&r.writeBaseline, "write-baseline", "",
+		"write the findings to this file for --baseline, and exit with 0")
 	refuseTogether(cmd, "baseline", "write-baseline")
 	f.BoolVar(&r.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&r.explain, "explain", "", "describe the rule of a finding, by its code, and exit")

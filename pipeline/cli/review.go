@@ -51,7 +51,8 @@ Exit codes, like those of diff:
   prerig review "$BASE" -o markdown --exit-code=false > comment.md`
 	f := cmd.Flags()
 	f.StringVarP(&o.directory, "repository", "C", ".", "directory of the repository")
-	f.StringVar(&o.kubernetes, "kubernetes-version", gate.NewestKubernetes, "version of Kubernetes that charts are rendered for")
+	f.StringVar(&o.kubernetes, "kubernetes-version", gate.NewestKubernetes,
+		"version of Kubernetes that charts are rendered for")
 	f.StringVar(&o.secrets, "secrets", "secrets", "directory of secrets for chart repositories, with files NAMESPACE/NAME/KEY")
 	f.StringVar(&o.cache, "cache", defaultCache(), "cache directory")
 	f.IntVarP(&o.jobs, "jobs", "j", 0, "number of concurrent renders (default: one per processor)")
@@ -93,13 +94,15 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 		return err
 	}
 	if len(args) > 1 {
-		return fmt.Errorf("specify one range of commits, BASE or BASE..HEAD; found %s", countWithNoun(len(args), "argument"))
+		return fmt.Errorf("specify one range of commits, BASE or BASE..HEAD; found %s",
+			countWithNoun(len(args), "argument"))
 	}
 	base, head, err := o.findEnds(slices.Concat(args, []string{""})[0])
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty, PolicyName: policy.FileName, URLs: o.urls}
+	options := discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty,
+		PolicyName: policy.FileName, URLs: o.urls}
 	for _, one := range []*end{base, head} {
 		if one.entries, err = discoverEntries(one.snapshot, options); err != nil {
 			return fmt.Errorf("reading %s: %w", one.name, err)
@@ -163,8 +166,8 @@ func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) 
 	return base, head, err
 }
 
-// workEnd returns the files of a directory, or of the repository that it is in without those that git ignores, and the URLs of the
-// repository.
+// workEnd returns the files of a directory, or of the repository that it is in without those that git ignores, and the
+// URLs of the repository.
 func workEnd(at string) (here *end, urls []string, err error) {
 	ignored := func(string, bool) bool { return false }
 	if repository, err := git.OpenLocal(at); err == nil {
@@ -213,7 +216,8 @@ func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]cat
 	}
 	var out []catalog.Entry
 	for _, b := range builds {
-		p := v1alpha1.RenderPipeline{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind, Metadata: v1alpha1.Metadata{Name: b.Name}}
+		p := v1alpha1.RenderPipeline{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind,
+			Metadata: v1alpha1.Metadata{Name: b.Name}}
 		p.Spec.Build = b.Spec
 		p.Spec.Source.Dir = &v1alpha1.DirSource{Path: "."}
 		if snapshot.URL != "" {
@@ -235,7 +239,8 @@ func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]cat
 }
 
 // compare renders both ends and compares them. The notes are lines about what the comparison does not show.
-func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base, head *end) (*dryrun.Comparison, string, error) {
+func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base,
+	head *end) (*dryrun.Comparison, string, error) {
 	before, closing, err := o.startRenderer(streams, version)
 	if err != nil {
 		return nil, "", err
@@ -243,20 +248,24 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	defer closing()
 	before.Instead, before.Builder.AnyRemote, before.Builder.KeepVariables = base.supply, true, true
 	after := &dryrun.Renderer{
-		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers, Progress: before.Progress,
-		Instead: head.supply, KeepFiles: true,
+		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers,
+		Progress: before.Progress,
+		Instead:  head.supply, KeepFiles: true,
 	}
 	same := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
 	unaffected := func(e catalog.Entry) bool {
 		_, ok := same[e.Key]
 		return ok
 	}
-	base.entries, head.entries = slices.DeleteFunc(base.entries, unaffected), slices.DeleteFunc(head.entries, unaffected)
+	base.entries, head.entries = slices.DeleteFunc(base.entries, unaffected), slices.DeleteFunc(head.entries,
+		unaffected)
 	earlier := before.All(ctx, base.entries)
-	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are remembered.
+	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
+	// remembered.
 	after.Before = filesOf(earlier)
 	now := after.All(ctx, head.entries)
-	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object itself otherwise.
+	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object
+	// itself otherwise.
 	kept := keptReleases{}
 	for kept.add(earlier, now) {
 		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))

@@ -19,7 +19,8 @@ import (
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
-// keptReleases are the HelmReleases and Applications of each build that a review compares as objects, as they cannot be rendered.
+// keptReleases are the HelmReleases and Applications of each build that a review compares as objects, as they cannot be
+// rendered.
 type keptReleases map[string]*keptOfBuild
 
 // keptOfBuild are those of one build.
@@ -31,8 +32,8 @@ type keptOfBuild struct {
 	changed  bool                           // in the last call of add
 }
 
-// add notes the releases that failed at either end. It reports whether there are new ones, whose builds have to be rendered again. A
-// build that fails again without them is rendered with none.
+// add notes the releases that failed at either end. It reports whether there are new ones, whose builds have to be
+// rendered again. A build that fails again without them is rendered with none.
 func (k keptReleases) add(base, head []dryrun.Result) (more bool) {
 	for _, one := range k {
 		one.changed = false
@@ -47,12 +48,14 @@ func (k keptReleases) add(base, head []dryrun.Result) (more bool) {
 		}
 		one := k[r.Entry.Key]
 		if one == nil {
-			one = &keptOfBuild{why: map[v1alpha1.KeptObject]string{}, unlocked: map[v1alpha1.KeptObject]bool{}, reason: err}
+			one = &keptOfBuild{why: map[v1alpha1.KeptObject]string{}, unlocked: map[v1alpha1.KeptObject]bool{},
+				reason: err}
 			k[r.Entry.Key] = one
 		}
 		known := len(one.why)
 		for _, found := range failed {
-			kept := v1alpha1.KeptObject{Kind: found.ResourceRef.Kind, Namespace: found.ResourceRef.Namespace, Name: found.ResourceRef.Name}
+			kept := v1alpha1.KeptObject{Kind: found.ResourceRef.Kind, Namespace: found.ResourceRef.Namespace,
+				Name: found.ResourceRef.Name}
 			one.why[kept] = found.Message
 			one.unlocked[kept] = found.Tags[render.TagUnlocked] != ""
 		}
@@ -65,15 +68,16 @@ func (k keptReleases) add(base, head []dryrun.Result) (more bool) {
 	return more
 }
 
-// failedReleases returns the results about releases of a build that failed, and why the first of them did. Of the second end only those
-// count whose charts are not locked: others the change has broken.
+// failedReleases returns the results about releases of a build that failed, and why the first of them did. Of the
+// second end only those count whose charts are not locked: others the change has broken.
 func failedReleases(r dryrun.Result, second bool) (failed result.Results, err error) {
 	err = r.Err
 	if r.Built == nil || r.Built.Response == nil {
 		return nil, err
 	}
 	for _, one := range r.Built.Results {
-		if one.Severity != result.Error || one.ResourceRef == nil || !slices.Contains(v1alpha1.KeptKinds, one.ResourceRef.Kind) {
+		if one.Severity != result.Error || one.ResourceRef == nil ||
+			!slices.Contains(v1alpha1.KeptKinds, one.ResourceRef.Kind) {
 			continue
 		}
 		if second && r.Err == nil && one.Tags[render.TagUnlocked] == "" {
@@ -145,7 +149,8 @@ func printKept(w io.Writer, noun, cause string, names []string) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) > 0 {
-		fmt.Fprintf(w, "warning: %s compared as objects, not by what they install, %s: %s\n", countWithNoun(len(names), noun), cause,
+		fmt.Fprintf(w, "warning: %s compared as objects, not by what they install, %s: %s\n",
+			countWithNoun(len(names), noun), cause,
 			foreign.List(names, maxKept))
 	}
 }

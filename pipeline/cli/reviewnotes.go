@@ -46,12 +46,13 @@ func printVariables(w io.Writer, results []dryrun.Result) {
 	}
 	if len(names) > 0 {
 		const show = 5
-		fmt.Fprintf(w, "info: compared as text, as only the cluster or a key has the values: the variables %s\n", foreign.List(slices.Sorted(maps.Keys(names)), show))
+		fmt.Fprintf(w, "info: compared as text, as only the cluster or a key has the values: the variables %s\n",
+			foreign.List(slices.Sorted(maps.Keys(names)), show))
 	}
 }
 
-// printUncovered names the changed manifests that no comparison has read, such as the values of a chart that cannot be rendered: that
-// nothing would change is not known of them.
+// printUncovered names the changed manifests that no comparison has read, such as the values of a chart that cannot be
+// rendered: that nothing would change is not known of them.
 func printUncovered(w io.Writer, base, head *end, results ...[]dryrun.Result) {
 	read := map[string]bool{}
 	for _, r := range slices.Concat(results...) {
@@ -63,7 +64,8 @@ func printUncovered(w io.Writer, base, head *end, results ...[]dryrun.Result) {
 		}
 	}
 	var left []string
-	one, other := sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}), sourcetree.NewView(head.snapshot.Tree, sourcetree.Limits{})
+	one, other := sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}), sourcetree.NewView(head.snapshot.Tree,
+		sourcetree.Limits{})
 	for _, name := range slices.Sorted(maps.Keys(manifestsIn(one, other))) {
 		if read[name] {
 			continue
@@ -117,7 +119,8 @@ func printStill(w io.Writer, still []dryrun.Still) {
 		names, reasons = append(names, what), append(reasons, foreign.Head(reason, longest))
 	}
 	if len(still) > show {
-		fmt.Fprintf(w, "info: %d builds cannot be rendered, as before: %s; the first: %s\n", len(still), foreign.List(names, show), reasons[0])
+		fmt.Fprintf(w, "info: %d builds cannot be rendered, as before: %s; the first: %s\n", len(still),
+			foreign.List(names, show), reasons[0])
 		return
 	}
 	for i, name := range names {

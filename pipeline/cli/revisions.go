@@ -22,8 +22,8 @@ func (l *localPipelines) revisionOf(e catalog.Entry, mountPath string) string {
 	return ""
 }
 
-// splitRevision returns the mount path and the revision of a flag. References may hold an equals sign too, so only what pipelines
-// mount at is a mount path.
+// splitRevision returns the mount path and the revision of a flag. References may hold an equals sign too, so only what
+// pipelines mount at is a mount path.
 func (l *localPipelines) splitRevision(given string) (mountPath, revision string) {
 	at, revision, ok := strings.Cut(given, "=")
 	if ok && slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool { return mountsSourceAt(e, at) }) {

@@ -19,7 +19,8 @@ import (
 )
 
 // states lists the states in the order in which they need attention.
-var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted, server.StateSuspended, server.StateNew, server.StateReady}
+var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted,
+	server.StateSuspended, server.StateNew, server.StateReady}
 
 // failing are the states of pipelines that do not do what they should.
 var failing = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted}
@@ -186,8 +187,8 @@ func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, deta
 	return nil
 }
 
-// watchStatus shows the state until ctx is done: on a terminal, which is the screen, all of it, otherwise a line for each
-// pipeline that has changed.
+// watchStatus shows the state until ctx is done: on a terminal, which is the screen, all of it, otherwise a line for
+// each pipeline that has changed.
 func (o *statusOptions) watchStatus(ctx context.Context, out, screen io.Writer, d *daemonClient, names []string) error {
 	shown := map[string]string{}
 	_, terminal := terminalWidth(screen)

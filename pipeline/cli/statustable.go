@@ -140,7 +140,8 @@ func writePipelineStatus(w io.Writer, p server.Pipeline) error {
 		if run.Repeats > 0 {
 			outcome = fmt.Sprintf("%s x%d", outcome, run.Repeats+1)
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, timeSince(run.Finished.Time), shortRevision(run.Revision), run.Reason, shortenLine(run.Message, 160))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, timeSince(run.Finished.Time),
+			shortRevision(run.Revision), run.Reason, shortenLine(run.Message, 160))
 	}
 	return table.Flush()
 }

@@ -45,7 +45,8 @@ revoke a token, remove its entry; the daemon follows the file.`
   prerig daemon token create prometheus --role metrics --file tokens.yaml > prometheus.token`
 	f := cmd.Flags()
 	f.StringVar(&role, "role", "", "role of the token: metrics, read, operate or administer")
-	f.StringSliceVar(&namespaces, "namespace", nil, "namespace that the token is limited to; may be repeated (default: all)")
+	f.StringSliceVar(&namespaces, "namespace", nil,
+		"namespace that the token is limited to; may be repeated (default: all)")
 	f.StringVar(&file, "file", "", "token file to append the entry to")
 	f.DurationVar(&lasts, "expires-in", 0, "lifetime, such as 720h (default: until its entry is removed)")
 	mustRegister(cmd.MarkFlagFilename("file", "yaml", "yml"))

@@ -90,13 +90,17 @@ Exit codes:
 	f.StringArrayVar(&r.paths, "path", nil, "directory below --rendered to read; may be repeated")
 	f.IntVar(&r.history, "history", 50, "number of older commits to read")
 	f.StringVar(&r.namespace, "default-namespace", "default", "namespace of committed objects that do not set one")
-	f.StringArrayVarP(&r.policies, "policy", "p", nil, "policy whose spec.workloads lists further kinds with pods; may be repeated")
+	f.StringArrayVarP(&r.policies, "policy", "p", nil,
+		"policy whose spec.workloads lists further kinds with pods; may be repeated")
 	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: kubectl's own)")
 	f.StringVar(&r.kubeContext, "context", "", "kubeconfig context (default: the current context)")
-	f.StringArrayVarP(&r.files, "filename", "f", nil, "file with saved objects of the cluster, - for standard input; may be repeated")
-	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster of the saved objects, such as 1.34 (default: the newest supported version)")
+	f.StringArrayVarP(&r.files, "filename", "f", nil,
+		"file with saved objects of the cluster, - for standard input; may be repeated")
+	f.StringVar(&r.kubernetes, "kubernetes-version", "",
+		"version of the cluster of the saved objects, such as 1.34 (default: the newest supported version)")
 	f.StringArrayVar(&r.audit, "audit-log", nil, "audit log of the API server, as JSON lines; may be repeated")
-	f.StringArrayVarP(&r.namespaces, "namespace", "n", nil, "compare the pods of this namespace; may be repeated (default: those of the committed workloads)")
+	f.StringArrayVarP(&r.namespaces, "namespace", "n", nil,
+		"compare the pods of this namespace; may be repeated (default: those of the committed workloads)")
 	f.BoolVarP(&r.all, "all-namespaces", "A", false, "compare the pods of all namespaces")
 	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * as a wildcard, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
 	f.StringArrayVar(&r.sidecars, "sidecar", nil, "container whose versions are counted; may be repeated (default: the sidecars that prerig knows)")
@@ -113,8 +117,8 @@ Exit codes:
 	return cmd
 }
 
-// collectSeldom is at what growth of the heap, in percent, garbage is collected: the command is short, and most of what it reads
-// stays until it ends.
+// collectSeldom is at what growth of the heap, in percent, garbage is collected: the command is short, and most of what
+// it reads stays until it ends.
 const collectSeldom = 400
 
 func (r *verifyRun) run(ctx context.Context) error {
@@ -153,7 +157,8 @@ func (r *verifyRun) run(ctx context.Context) error {
 	}
 	bar = bar.next("comparing the pods")
 	report, err := verify.Verify(ctx, snapshot, history, verify.Options{
-		Registry: registry, Namespaces: r.namespaces, AllNamespaces: r.all, Ignore: r.ignore, Sidecars: r.sidecars, Audit: audit,
+		Registry: registry, Namespaces: r.namespaces, AllNamespaces: r.all, Ignore: r.ignore, Sidecars: r.sidecars,
+		Audit: audit,
 	})
 	if err != nil {
 		return err

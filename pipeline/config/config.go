@@ -59,8 +59,8 @@ type Config struct {
 	History int `mapstructure:"history"`
 	// AllowLocal allows sources that are directories of this machine.
 	AllowLocal bool `mapstructure:"allow_local"`
-	// Tenants bind directories of pipelines to namespaces, and to what their authors may read, write and call. With any, a pipeline
-	// outside of all their directories is refused.
+	// Tenants bind directories of pipelines to namespaces, and to what their authors may read, write and call. With
+	// any, a pipeline outside of all their directories is refused.
 	Tenants []Tenant `mapstructure:"tenants"`
 	// Egress bounds what the daemon connects to for pipelines.
 	Egress Egress `mapstructure:"egress"`
@@ -102,10 +102,11 @@ type Health struct {
 type Admin struct {
 	// Listen is the address; empty serves on the socket only.
 	Listen string `mapstructure:"listen"`
-	// Token is the file with the token that the API asks for. The default is admin.token in the state directory, which is
-	// made where it does not exist.
+	// Token is the file with the token that the API asks for. The default is admin.token in the state directory, which
+	// is made where it does not exist.
 	Token string `mapstructure:"token"`
-	// Insecure shows pages and metrics without a token on an address that is not of this machine. Changes always need it.
+	// Insecure shows pages and metrics without a token on an address that is not of this machine. Changes always need
+	// it.
 	Insecure bool `mapstructure:"insecure"`
 	// Tokens is a file, or a directory of files, with the hashes of further tokens, their roles and their
 	// namespaces. With it, every user must authenticate, even on a local address of this machine.
@@ -121,8 +122,8 @@ type Admin struct {
 
 // TLS has an address speak TLS.
 type TLS struct {
-	// Certificate is a file with the certificate and those between it and its authority, Key the file of its key. Both are read again
-	// when they change.
+	// Certificate is a file with the certificate and those between it and its authority, Key the file of its key. Both
+	// are read again when they change.
 	Certificate string `mapstructure:"certificate"`
 	Key         string `mapstructure:"key"`
 }
@@ -166,7 +167,8 @@ type Receiver struct {
 
 // Previews is about previews of pull requests.
 type Previews struct {
-	// AtOnce is how many pull requests this process previews at the same time; 0 for none. A process without workers previews none.
+	// AtOnce is how many pull requests this process previews at the same time; 0 for none. A process without workers
+	// previews none.
 	AtOnce int `mapstructure:"at_once"`
 	// Size bounds what is kept of pull requests' heads, and apart from that of what those of forks are rendered with.
 	Size string `mapstructure:"size"`
@@ -191,8 +193,8 @@ type Tenant struct {
 
 // Limits bound every render.
 type Limits struct {
-	// Timeout is the longest time of a render whose pipeline sets none, MaxTimeout the longest that a pipeline may set; without
-	// it, a pipeline can only set less than the first.
+	// Timeout is the longest time of a render whose pipeline sets none, MaxTimeout the longest that a pipeline may set;
+	// without it, a pipeline can only set less than the first.
 	Timeout    time.Duration `mapstructure:"timeout"`
 	MaxTimeout time.Duration `mapstructure:"max_timeout"`
 	Memory     string        `mapstructure:"memory"`
@@ -232,14 +234,16 @@ type Tracing struct {
 // Default returns the configuration without any file, variable or flag.
 func Default() Config {
 	return Config{
-		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute}, Removals: Removals{Delay: time.Minute, MaxShare: 50},
+		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute},
+		Removals: Removals{Delay: time.Minute, MaxShare: 50},
 		Policies: "policies", Secrets: "secrets", State: "state",
 		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081", OIDC: defaultOIDC()},
 		Kubernetes: Kubernetes{MeshNamespaces: []string{"istio-system"}},
 		NATS:       NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
 		Workers:    max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
 		Limits: Limits{
-			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
+			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi",
+			Entries: 100_000,
 		},
 		Previews:   Previews{AtOnce: 2, Size: "2Gi"},
 		Artifacts:  Artifacts{Keep: 10 * time.Minute},
@@ -273,7 +277,8 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 		to   *int64
 	}{
 		"memory": {c.Limits.Memory, &limits.Memory}, "output": {c.Limits.Output, &limits.Output},
-		"file_size": {c.Limits.FileSize, &limits.Read.FileBytes}, "read_size": {c.Limits.ReadSize, &limits.Read.TotalBytes},
+		"file_size": {c.Limits.FileSize, &limits.Read.FileBytes},
+		"read_size": {c.Limits.ReadSize, &limits.Read.TotalBytes},
 	} {
 		n, err := parseQuantity("limits."+key, value.text)
 		if err != nil {

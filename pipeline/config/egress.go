@@ -13,12 +13,13 @@ import (
 
 // Egress bounds what the daemon connects to for pipelines. Lists of URLs that are left out set no bound.
 type Egress struct {
-	// Sources, Targets and Notifications are what any pipeline may read, publish to and call, as URLs or with /* at the end.
+	// Sources, Targets and Notifications are what any pipeline may read, publish to and call, as URLs or with /* at the
+	// end.
 	Sources       []string `mapstructure:"sources"`
 	Targets       []string `mapstructure:"targets"`
 	Notifications []string `mapstructure:"notifications"`
-	// Deny and Allow are addresses, prefixes such as 10.0.0.0/8, or private for all that are not of the internet. The most
-	// specific one decides.
+	// Deny and Allow are addresses, prefixes such as 10.0.0.0/8, or private for all that are not of the internet. The
+	// most specific one decides.
 	Deny  []string `mapstructure:"deny"`
 	Allow []string `mapstructure:"allow"`
 }

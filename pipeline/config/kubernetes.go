@@ -11,13 +11,14 @@ import (
 
 // Kubernetes is about a cluster that pipelines are objects of.
 type Kubernetes struct {
-	// Pipelines reads RenderPipelines and InjectionPolicies that are objects of the cluster, and the secrets of their namespaces, and
-	// writes their status.
+	// Pipelines reads RenderPipelines and InjectionPolicies that are objects of the cluster, and the secrets of their
+	// namespaces, and writes their status.
 	Pipelines bool `mapstructure:"pipelines"`
 	// Kubeconfig is a file with the connection to the API server. Without it, the daemon connects to the cluster
 	// that it runs in, with its ServiceAccount.
 	Kubeconfig string `mapstructure:"kubeconfig"`
-	// Namespaces that are looked at; none means all, which cannot be together with other places that pipelines are read from.
+	// Namespaces that are looked at; none means all, which cannot be together with other places that pipelines are read
+	// from.
 	Namespaces []string `mapstructure:"namespaces"`
 	// Mesh completes policies with from: Cluster: it reads the namespaces, nodes and webhooks of the cluster, and
 	// the control planes in MeshNamespaces.
@@ -79,13 +80,15 @@ func (k Kubernetes) validateKeys(add addError) {
 	}
 	for i, namespace := range k.MeshNamespaces {
 		if !nameRule.MatchString(namespace) {
-			add(fmt.Sprintf("kubernetes.mesh_namespaces[%d]", i), "must be the name of a namespace, found %q", namespace)
+			add(fmt.Sprintf("kubernetes.mesh_namespaces[%d]", i), "must be the name of a namespace, found %q",
+				namespace)
 		}
 	}
 	seen := map[string]bool{}
 	for i, namespace := range k.Namespaces {
 		if !nameRule.MatchString(namespace) || seen[namespace] {
-			add(fmt.Sprintf("kubernetes.namespaces[%d]", i), "must be the name of a namespace, once, found %q", namespace)
+			add(fmt.Sprintf("kubernetes.namespaces[%d]", i), "must be the name of a namespace, once, found %q",
+				namespace)
 		}
 		seen[namespace] = true
 	}

@@ -20,9 +20,13 @@ import (
 // flagKeys are the flags of the daemon by the key that each sets.
 var flagKeys = map[string]string{
 	"pipelines": "pipelines", "pipelines-git-url": "pipelines_git.url", "pipelines-git-branch": "pipelines_git.branch",
-	"pipelines-git-ref": "pipelines_git.ref", "pipelines-git-path": "pipelines_git.path", "pipelines-git-secret": "pipelines_git.secret",
-	"pipelines-git-interval": "pipelines_git.interval", "kubernetes": "kubernetes.pipelines", "kubeconfig": "kubernetes.kubeconfig", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
-	"admin-listen": "admin.listen", "health-listen": "health.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
+	"pipelines-git-ref": "pipelines_git.ref", "pipelines-git-path": "pipelines_git.path",
+	"pipelines-git-secret":   "pipelines_git.secret",
+	"pipelines-git-interval": "pipelines_git.interval", "kubernetes": "kubernetes.pipelines",
+	"kubeconfig": "kubernetes.kubeconfig", "policies": "policies", "secrets": "secrets", "state": "state",
+	"listen":       "listen",
+	"admin-listen": "admin.listen", "health-listen": "health.listen", "external-url": "external_url",
+	"nats-url": "nats.url", "nats-credentials": "nats.credentials",
 	"nats-replicas": "nats.replicas", "workers": "workers", "allow-local": "allow_local", "log-level": "log.level",
 	"log-format": "log.format", "tracing-endpoint": "tracing.endpoint",
 }
@@ -37,7 +41,8 @@ func Flags(f *pflag.FlagSet) {
 	f.String("pipelines-git-ref", "", "full name of another reference to follow, such as refs/tags/production")
 	f.String("pipelines-git-path", "", "directory in the repository (default: its root)")
 	f.String("pipelines-git-secret", "", "secret for reading the repository, NAMESPACE/NAME in the directory of secrets")
-	f.Duration("pipelines-git-interval", d.PipelinesGit.Interval, "polling interval of the repository, in addition to events")
+	f.Duration("pipelines-git-interval", d.PipelinesGit.Interval,
+		"polling interval of the repository, in addition to events")
 	f.Bool("kubernetes", false, "read RenderPipeline objects from the cluster that this runs in, instead of --pipelines")
 	f.String("kubeconfig", "", "kubeconfig of the cluster (default: the ServiceAccount of this pod)")
 	f.String("policies", d.Policies, "directory of the policies that pipelines reference by policies[].file")
@@ -149,11 +154,14 @@ func (c *Config) resolveRelativePaths(v *viper.Viper, flags *pflag.FlagSet, dir 
 		return !isSetByFlag(flags, key)
 	}
 	paths := map[string]*string{
-		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State, "admin.token": &c.Admin.Token,
+		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State,
+		"admin.token":  &c.Admin.Token,
 		"admin.tokens": &c.Admin.Tokens, "admin.audit": &c.Admin.Audit,
 		"admin.oidc.client_secret": &c.Admin.OIDC.ClientSecret, "admin.oidc.ca": &c.Admin.OIDC.CA,
-		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "admin.tls.certificate": &c.Admin.TLS.Certificate, "admin.tls.key": &c.Admin.TLS.Key,
-		"kubernetes.kubeconfig": &c.Kubernetes.Kubeconfig, "artifacts.kubeconfig": &c.Artifacts.Kubeconfig, "nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
+		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "admin.tls.certificate": &c.Admin.TLS.Certificate,
+		"admin.tls.key":         &c.Admin.TLS.Key,
+		"kubernetes.kubeconfig": &c.Kubernetes.Kubeconfig, "artifacts.kubeconfig": &c.Artifacts.Kubeconfig,
+		"nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
 	}
 	for key, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) && fromFile(key) {

@@ -19,7 +19,8 @@ type PipelinesGit struct {
 	// Name prefixes the names of its files in the status and in the metrics. It is required if several are
 	// configured.
 	Name string `mapstructure:"name"`
-	// URL of the repository, as in a pipeline's source: https://, http:// or ssh://, or user@host:path, without credentials.
+	// URL of the repository, as in a pipeline's source: https://, http:// or ssh://, or user@host:path, without
+	// credentials.
 	URL string `mapstructure:"url"`
 	// Branch to follow; without it and Ref the one that the repository calls its HEAD.
 	Branch string `mapstructure:"branch"`
@@ -27,13 +28,13 @@ type PipelinesGit struct {
 	Ref string `mapstructure:"ref"`
 	// Path of the directory in the repository; empty is its root. Every .yaml, .yml and .json file below it is read.
 	Path string `mapstructure:"path"`
-	// Secret names the secret to read it with, NAMESPACE/NAME or NAME in the directory of secrets. Its keys are those of a
-	// pipeline's source.
+	// Secret names the secret to read it with, NAMESPACE/NAME or NAME in the directory of secrets. Its keys are those
+	// of a pipeline's source.
 	Secret string `mapstructure:"secret"`
 	// Interval is how often the repository is looked at without an event.
 	Interval time.Duration `mapstructure:"interval"`
-	// Namespaces that its pipelines may be of; a pipeline that names none is of the only one. None means any, which only the only
-	// repository may have. No other repository or tenant may have the same.
+	// Namespaces that its pipelines may be of; a pipeline that names none is of the only one. None means any, which
+	// only the only repository may have. No other repository or tenant may have the same.
 	Namespaces []string `mapstructure:"namespaces"`
 	// Sources, Targets and Notifications are the URLs, or patterns with /* at the end, that its pipelines may read,
 	// publish to and call. They require namespaces; those that are omitted set no bound.
@@ -55,7 +56,8 @@ func (g PipelinesGit) SecretName() (namespace, name string) {
 	return SecretName(g.Secret)
 }
 
-// ParsedTenants returns what the authors of the repository may do as the only tenant of it, none where it is not bound to namespaces.
+// ParsedTenants returns what the authors of the repository may do as the only tenant of it, none where it is not bound
+// to namespaces.
 func (g PipelinesGit) ParsedTenants() ([]tenant.Tenant, error) {
 	if len(g.Namespaces) == 0 {
 		return nil, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/event"
 )
 
-// EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what is in them. The
-// transport fetches the keys that tokens are checked with.
+// EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what
+// is in them. The transport fetches the keys that tokens are checked with.
 func (c *Config) EventReceivers(transport http.RoundTripper) ([]event.Receiver, error) {
 	var out []event.Receiver
 	for _, r := range c.Receivers {
@@ -73,7 +73,8 @@ func (f *secretFile) readSecretFile() error {
 		}
 	}
 	if len(found) == 0 || len(found) > maxSecrets {
-		return fmt.Errorf("%s must hold one secret, or up to %d on a line each, found %d", f.name, maxSecrets, len(found))
+		return fmt.Errorf("%s must hold one secret, or up to %d on a line each, found %d", f.name, maxSecrets,
+			len(found))
 	}
 	f.last = found
 	return nil

@@ -82,7 +82,8 @@ func (c *Config) validateWork(add addError) {
 		}
 	}
 	for _, wait := range []setting[time.Duration]{
-		{"debounce", c.Debounce}, {"limits.timeout", c.Limits.Timeout}, {"limits.max_timeout", c.Limits.MaxTimeout}, {"removals.delay", c.Removals.Delay},
+		{"debounce", c.Debounce}, {"limits.timeout", c.Limits.Timeout}, {"limits.max_timeout", c.Limits.MaxTimeout},
+		{"removals.delay", c.Removals.Delay},
 		{"pipelines_git.interval", c.PipelinesGit.Interval},
 	} {
 		if 0 < wait.value && wait.value < time.Millisecond {

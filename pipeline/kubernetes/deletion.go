@@ -28,7 +28,8 @@ import (
 const Finalizer = "prerig.dev/published"
 
 // setFinalizer adds the finalizer to a pipeline that removes what it has published, and removes it from others.
-func (r *Reporter) setFinalizer(ctx context.Context, object *unstructured.Unstructured, entry catalog.Entry) (changed bool, err error) {
+func (r *Reporter) setFinalizer(ctx context.Context, object *unstructured.Unstructured,
+	entry catalog.Entry) (changed bool, err error) {
 	if entry.Pipeline == nil {
 		return false, nil
 	}
@@ -84,12 +85,14 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		}
 		return err
 	}
-	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
+	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, "what it has published is being removed",
+		meta.ReconcilingCondition)
 	for _, one := range r.Removals() {
 		switch {
 		case one.Pipeline != key:
 		case one.State == prune.Held:
-			text := "what it has published is not removed: " + one.Message + "; confirm it with prerig daemon remove, or take the finalizer " + Finalizer + " away to leave it"
+			text := "what it has published is not removed: " + one.Message +
+				"; confirm it with prerig daemon remove, or take the finalizer " + Finalizer + " away to leave it"
 			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemovalHeld, text, meta.StalledCondition)
 		case one.Message != "":
 			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, one.Message, meta.ReconcilingCondition)

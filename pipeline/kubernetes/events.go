@@ -45,7 +45,8 @@ type happened struct {
 // enqueueRunEvents creates an event for each run that is newer than the last one in the status and has changed
 // something, or failed, or is the first success after a failure. A run that only repeats the one before is counted in
 // that one, with its start: it is not reported again.
-func (r *Reporter) enqueueRunEvents(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) {
+func (r *Reporter) enqueueRunEvents(object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus,
+	state *status.State) {
 	told := before.LastRun
 	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
 		return
@@ -72,7 +73,8 @@ func (r *Reporter) enqueueRunEvents(object *unstructured.Unstructured, before v1
 func isGood(outcome string) bool { return outcome == status.Published || outcome == status.Unchanged }
 
 // enqueueProblemEvent creates an event for a pipeline's problem unless its status already reports it.
-func (r *Reporter) enqueueProblemEvent(object *unstructured.Unstructured, before, after []metav1.Condition, problem error) {
+func (r *Reporter) enqueueProblemEvent(object *unstructured.Unstructured, before, after []metav1.Condition,
+	problem error) {
 	if !sameReady(before, after) {
 		r.enqueueEvent(object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
 	}
@@ -80,7 +82,8 @@ func (r *Reporter) enqueueProblemEvent(object *unstructured.Unstructured, before
 
 // sameReady reports whether two Ready conditions are equal.
 func sameReady(before, after []metav1.Condition) bool {
-	a, b := conditions.FindStatusCondition(before, meta.ReadyCondition), conditions.FindStatusCondition(after, meta.ReadyCondition)
+	a, b := conditions.FindStatusCondition(before, meta.ReadyCondition), conditions.FindStatusCondition(after,
+		meta.ReadyCondition)
 	return a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
@@ -132,11 +135,14 @@ func newEvent(object *unstructured.Unstructured, what happened) *unstructured.Un
 		"apiVersion": "v1", "kind": "Event",
 		"metadata": map[string]any{"name": name + "." + what.id, "namespace": object.GetNamespace()},
 		"involvedObject": map[string]any{
-			"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "namespace": object.GetNamespace(), "name": object.GetName(),
-			"uid": string(object.GetUID()), "resourceVersion": object.GetResourceVersion(),
+			"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "namespace": object.GetNamespace(),
+			"name": object.GetName(),
+			"uid":  string(object.GetUID()), "resourceVersion": object.GetResourceVersion(),
 		},
-		"type": what.kind, "reason": what.reason, "message": message, "count": int64(1), "firstTimestamp": at, "lastTimestamp": at,
-		"source": map[string]any{"component": "prerig"}, "reportingComponent": "prerig", "reportingInstance": "prerig",
+		"type": what.kind, "reason": what.reason, "message": message, "count": int64(1), "firstTimestamp": at,
+		"lastTimestamp": at,
+		"source":        map[string]any{"component": "prerig"}, "reportingComponent": "prerig",
+		"reportingInstance": "prerig",
 	}}
 }
 
@@ -183,10 +189,12 @@ func (r *Reporter) makeNext(ctx context.Context, untold untoldEvents) bool {
 	defer untold.Done(event)
 	asking, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
-	_, err := r.Client.dynamic.Resource(events).Namespace(event.GetNamespace()).Create(asking, event, metav1.CreateOptions{FieldManager: "prerig"})
+	_, err := r.Client.dynamic.Resource(events).Namespace(event.GetNamespace()).Create(asking, event,
+		metav1.CreateOptions{FieldManager: "prerig"})
 	log := r.Log.With("event", keyOf(event), "reason", event.Object["reason"], "error", err)
 	switch {
-	case err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+	case err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		untold.Forget(event) // a deleted or terminating namespace accepts no new objects
 	case isRefused(err) || untold.NumRequeues(event)+1 >= eventTries:
 		log.Warn("an event cannot be made, and is left out")
@@ -200,5 +208,6 @@ func (r *Reporter) makeNext(ctx context.Context, untold untoldEvents) bool {
 
 // isRefused reports whether an event would be refused again.
 func isRefused(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err)
 }

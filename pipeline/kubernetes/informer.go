@@ -15,9 +15,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newInformer returns an informer of the objects of a resource in a namespace, "" for all. It is what package dynamicinformer of
-// client-go makes (dynamicinformer/informer.go of v0.37), which links the informers and clients of every type.
-func newInformer(client dynamic.Interface, resource schema.GroupVersionResource, namespace string) cache.SharedIndexInformer {
+// newInformer returns an informer of the objects of a resource in a namespace, "" for all. It is what package
+// dynamicinformer of client-go makes (dynamicinformer/informer.go of v0.37), which links the informers and clients of
+// every type.
+func newInformer(client dynamic.Interface, resource schema.GroupVersionResource,
+	namespace string) cache.SharedIndexInformer {
 	objects := client.Resource(resource).Namespace(namespace)
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -35,8 +35,8 @@ func (c *Client) forEachListedObject(ctx context.Context, resource schema.GroupV
 	})
 }
 
-// isCaughtUp reports whether the objects that are known are those that the API server lists, each in the same version or a later one: their
-// status may be written all the time.
+// isCaughtUp reports whether the objects that are known are those that the API server lists, each in the same version
+// or a later one: their status may be written all the time.
 func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -79,7 +79,8 @@ func versionOf(o *unstructured.Unstructured) version {
 	return version{o.GetUID(), o.GetResourceVersion()}
 }
 
-// isSince reports whether a version is the other one, or a later one of the same object. What is no number cannot be compared.
+// isSince reports whether a version is the other one, or a later one of the same object. What is no number cannot be
+// compared.
 func (v version) isSince(other version) bool {
 	if v == other {
 		return true

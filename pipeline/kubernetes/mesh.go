@@ -58,8 +58,8 @@ const (
 	meshResync = time.Minute
 )
 
-// WatchMesh reads what decides about injection, of control planes in some namespaces, and follows it until ctx is done. It returns when
-// all is known, or why it cannot be.
+// WatchMesh reads what decides about injection, of control planes in some namespaces, and follows it until ctx is done.
+// It returns when all is known, or why it cannot be.
 func WatchMesh(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Mesh, error) {
 	m := &Mesh{Settle: meshSettle, client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1)}
 	if err := m.listAndAdopt(ctx); err != nil {
@@ -248,7 +248,8 @@ func (m *Mesh) Objects() ([]importer.Object, uint64, error) {
 	return m.objects, m.version, m.broken
 }
 
-// Run reads again when something is different, and calls f where it was, or where it cannot be read or can be again, until ctx is done.
+// Run reads again when something is different, and calls f where it was, or where it cannot be read or can be again,
+// until ctx is done.
 func (m *Mesh) Run(ctx context.Context, f func()) {
 	tick := time.NewTicker(mendEvery)
 	defer tick.Stop()

@@ -34,12 +34,14 @@ func meshResources() []meshResource {
 		{GroupVersionResource: core("serviceaccounts"), kind: "ServiceAccount", mayEnd: true, reduce: reduceAccount},
 		{GroupVersionResource: core("limitranges"), kind: "LimitRange", mayEnd: true, reduce: reduceSpec},
 		{
-			GroupVersionResource: schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1", Resource: "proxyconfigs"},
-			kind:                 "ProxyConfig", mayEnd: true, optional: true, reduce: reduceSpec,
+			GroupVersionResource: schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1beta1",
+				Resource: "proxyconfigs"},
+			kind: "ProxyConfig", mayEnd: true, optional: true, reduce: reduceSpec,
 		},
 		{
-			GroupVersionResource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
-			kind:                 "MutatingWebhookConfiguration", reduce: reduceWebhooks,
+			GroupVersionResource: schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1",
+				Resource: "mutatingwebhookconfigurations"},
+			kind: "MutatingWebhookConfiguration", reduce: reduceWebhooks,
 		},
 		{GroupVersionResource: core("configmaps"), kind: "ConfigMap", namespaced: true, reduce: reduceConfigMap},
 		{

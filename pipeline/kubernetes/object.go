@@ -39,7 +39,8 @@ func marshalUserFields(object *unstructured.Unstructured) ([]byte, error) {
 		metadata["annotations"] = annotations
 	}
 	text, err := json.Marshal(map[string]any{
-		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata, "spec": object.Object["spec"],
+		"apiVersion": object.GetAPIVersion(), "kind": object.GetKind(), "metadata": metadata,
+		"spec": object.Object["spec"],
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing %s %s: %w", object.GetKind(), keyOf(object), err)

@@ -153,7 +153,8 @@ func (r *Reporter) processNextItem(ctx context.Context, queue workqueue.TypedRat
 	case apierrors.IsConflict(err) || errors.Is(err, context.Canceled):
 		queue.AddRateLimited(one) // it has changed meanwhile
 	default:
-		r.Log.Warn("the status of an object cannot be written; it is tried again", "object", one.resource.Resource+" "+one.key, "error", err)
+		r.Log.Warn("the status of an object cannot be written; it is tried again", "object",
+			one.resource.Resource+" "+one.key, "error", err)
 		queue.AddRateLimited(one)
 	}
 	return true

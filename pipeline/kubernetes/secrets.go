@@ -15,8 +15,8 @@ import (
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
-// Secrets reads the Secrets of the cluster for pipelines that are objects of it, each by its name and when it is needed. Pipelines of
-// other places have theirs in Otherwise.
+// Secrets reads the Secrets of the cluster for pipelines that are objects of it, each by its name and when it is
+// needed. Pipelines of other places have theirs in Otherwise.
 type Secrets struct {
 	Client *Client
 	// FromCluster reports whether pipelines of a namespace are objects of the cluster.
@@ -28,7 +28,8 @@ type Secrets struct {
 }
 
 // Secret implements secret.Reader.
-func (s Secrets) Secret(ctx context.Context, namespace, name string, purpose secret.Purpose) (map[string][]byte, error) {
+func (s Secrets) Secret(ctx context.Context, namespace, name string,
+	purpose secret.Purpose) (map[string][]byte, error) {
 	if namespace == "" || !s.FromCluster(namespace) {
 		return s.Otherwise.Secret(ctx, namespace, name, purpose)
 	}

@@ -57,7 +57,8 @@ func isRead(entry catalog.Entry, object *unstructured.Unstructured) bool {
 // statusForUnreadSpec returns the status of a pipeline whose current specification differs from the known one.
 func statusForUnreadSpec(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
 	after := statusOf(object)
-	own := conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its specification has not been read yet", meta.ReconcilingCondition)
+	own := conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its specification has not been read yet",
+		meta.ReconcilingCondition)
 	after.Conditions = mergeConditions(after.Conditions, own, object.GetGeneration())
 	return after
 }
@@ -72,7 +73,8 @@ func statusOf(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
 }
 
 // statusAfter is what the status of a pipeline should be, where it was before.
-func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation int64, entry catalog.Entry, state *status.State) v1alpha1.RenderPipelineStatus {
+func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation int64, entry catalog.Entry,
+	state *status.State) v1alpha1.RenderPipelineStatus {
 	after := state.Status
 	after.ObservedGeneration = generation
 	own := after.Conditions
@@ -81,7 +83,8 @@ func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation 
 		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, entry.Err.Error(), meta.StalledCondition)
 	case !r.isObserved(entry.Pipeline, state):
 		after.ObservedGeneration = before.ObservedGeneration
-		own = conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its run has not ended yet", meta.ReconcilingCondition)
+		own = conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its run has not ended yet",
+			meta.ReconcilingCondition)
 	case state.Condition() == nil:
 		own = conditionsOf(metav1.ConditionUnknown, v1alpha1.ReasonSuspended, "it is suspended, and has never run", "")
 	}
@@ -109,8 +112,8 @@ func conditionsOf(ready metav1.ConditionStatus, reason, message, also string) []
 // maxMessage is the API server's limit for a condition's message.
 const maxMessage = 32 << 10
 
-// mergeConditions returns the conditions that an object should have. Those that others have added stay, and times of transitions with
-// conditions that do not change.
+// mergeConditions returns the conditions that an object should have. Those that others have added stay, and times of
+// transitions with conditions that do not change.
 func mergeConditions(before, own []metav1.Condition, generation int64) []metav1.Condition {
 	var out []metav1.Condition
 	for _, c := range before {
@@ -155,7 +158,8 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 }
 
 // writeStatus stores a status, unless the object has it already.
-func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, after any) error {
+func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersionResource,
+	object *unstructured.Unstructured, after any) error {
 	text, err := json.Marshal(after)
 	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
@@ -170,7 +174,8 @@ func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersion
 	}
 	changed := object.DeepCopy()
 	changed.Object["status"] = content
-	_, err = r.Client.dynamic.Resource(resource).Namespace(object.GetNamespace()).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: "prerig"})
+	_, err = r.Client.dynamic.Resource(resource).Namespace(object.GetNamespace()).UpdateStatus(ctx, changed,
+		metav1.UpdateOptions{FieldManager: "prerig"})
 	return err
 }
 

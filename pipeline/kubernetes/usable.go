@@ -21,8 +21,8 @@ type judged struct {
 	wrong  string
 }
 
-// judgements caches why policies cannot be used, for the text of each: reading the injector's configuration is slow, and
-// policies are checked again and again. The zero value is empty. It is safe for concurrent use.
+// judgements caches why policies cannot be used, for the text of each: reading the injector's configuration is slow,
+// and policies are checked again and again. The zero value is empty. It is safe for concurrent use.
 type judgements struct {
 	mu    sync.Mutex
 	known map[string]judged // by the policies' keys
@@ -57,8 +57,9 @@ func (j *judgements) forget(key string) {
 	delete(j.known, key)
 }
 
-// whatIsWrong returns why a policy cannot be used: it is read as it is before an injection, with the injector's configuration, values,
-// mesh config and templates. What comes from the cluster or the objects that are rendered is not known here, and is left out.
+// whatIsWrong returns why a policy cannot be used: it is read as it is before an injection, with the injector's
+// configuration, values, mesh config and templates. What comes from the cluster or the objects that are rendered is not
+// known here, and is left out.
 func whatIsWrong(ctx context.Context, text []byte) (string, error) {
 	policy, err := policyv1alpha1.Parse(text)
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 )
 
-// Watcher knows the objects of a cluster, and follows them. It implements catalog.Objects and build.PolicyObjects, and is safe for
-// concurrent use.
+// Watcher knows the objects of a cluster, and follows them. It implements catalog.Objects and build.PolicyObjects, and
+// is safe for concurrent use.
 type Watcher struct {
 	client     *Client
 	namespaces []string // "" for all
@@ -55,8 +55,8 @@ type known struct {
 // syncTimeout bounds the first reading of all objects.
 const syncTimeout = time.Minute
 
-// Watch reads the objects of some namespaces, or of all where none is named, and follows them until ctx is done. It returns when all are
-// known, or why they cannot be.
+// Watch reads the objects of some namespaces, or of all where none is named, and follows them until ctx is done. It
+// returns when all are known, or why they cannot be.
 func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Watcher, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -73,7 +73,8 @@ func newWatcher(client *Client, namespaces []string, log *slog.Logger) *Watcher 
 	return &Watcher{
 		client: client, namespaces: namespaces, log: log, mendEvery: mendEvery, checkEvery: checkEvery,
 		changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
-		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]deletedObject{},
+		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}},
+		deleted: map[string]deletedObject{},
 	}
 }
 
@@ -103,7 +104,8 @@ func (w *Watcher) startAndSync(ctx context.Context) error {
 }
 
 // startInformer starts an informer for the objects of a namespace.
-func (w *Watcher) startInformer(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
+func (w *Watcher) startInformer(ctx context.Context, resource schema.GroupVersionResource,
+	namespace string) (cache.InformerSynced, error) {
 	informer := newInformer(w.client.dynamic, resource, namespace)
 	if err := informer.SetTransform(withoutNoise); err != nil {
 		return nil, err
@@ -168,7 +170,8 @@ func (w *Watcher) recordWatchError(resource schema.GroupVersionResource, err err
 
 // isMended reports whether an error of a watch is one that the informer mends by itself at once.
 func isMended(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) ||
+		apierrors.IsGone(err)
 }
 
 func (w *Watcher) setProblem(err error) {
@@ -244,7 +247,8 @@ func (w *Watcher) storeObject(resource schema.GroupVersionResource, o any) {
 	if resource == pipelines {
 		delete(w.deleted, key)
 	}
-	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || objectVersion(old.object) != objectVersion(object) {
+	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) ||
+		objectVersion(old.object) != objectVersion(object) {
 		w.markObjectChanged(resource, key)
 	}
 }

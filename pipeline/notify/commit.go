@@ -67,7 +67,8 @@ func basicToken(token string) map[string]string {
 // commonBody is what GitHub, GitLab and Gitea take, each with its own word for a failure.
 func commonBody(failure string) func(s commitState) any {
 	return func(s commitState) any {
-		body := map[string]string{"state": s.wordForState("pending", "success", failure), "context": s.name, "description": s.text}
+		body := map[string]string{"state": s.wordForState("pending", "success", failure), "context": s.name,
+			"description": s.text}
 		if s.page != "" {
 			body["target_url"] = s.page
 		}
@@ -84,7 +85,8 @@ func (s commitState) bitbucketRequestBody(longest int) any {
 		key = "prerig-" + hex.EncodeToString(sum[:16])
 	}
 	return map[string]string{
-		"key": key, "state": s.wordForState("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
+		"key": key, "state": s.wordForState("INPROGRESS", "SUCCESSFUL", "FAILED"), "name": s.name,
+		"url": cmp.Or(s.page, s.fallback), "description": s.text,
 	}
 }
 
@@ -95,7 +97,8 @@ func azureBody(s commitState) any {
 	if name == "" {
 		genre, name = "prerig", s.name
 	}
-	body := map[string]any{"state": s.wordForState("pending", "succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
+	body := map[string]any{"state": s.wordForState("pending", "succeeded", "failed"), "description": s.text,
+		"context": map[string]string{"genre": genre, "name": name}}
 	if s.page != "" {
 		body["targetUrl"] = s.page
 	}
@@ -146,7 +149,8 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 		text = string(runes[:maxDescription-1]) + "…"
 	}
 	data, err := json.Marshal(host.body(commitState{
-		good: r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged", waits: r.Waits, name: name, text: text, page: r.Page,
+		good: r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged", waits: r.Waits, name: name, text: text,
+		page:     r.Page,
 		fallback: repository.WebPage(r.SourceURL, r.Commit),
 	}))
 	if err != nil {

@@ -78,7 +78,8 @@ type Notifier struct {
 // New returns a notifier that tries each notification a few times. The dialer connects to servers; nil uses one
 // with the default rules.
 func New(secrets secret.Reader, dialer *egress.Dialer) *Notifier {
-	client := &http.Client{Transport: egress.PerRequest(egress.OrDefault(dialer).Transport()), Timeout: 15 * time.Second, CheckRedirect: sameCall}
+	client := &http.Client{Transport: egress.PerRequest(egress.OrDefault(dialer).Transport()),
+		Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
 }
 
@@ -90,7 +91,8 @@ var errElsewhere = errors.New("the server sends elsewhere with a redirection; gi
 // must not get the token.
 func sameCall(next *http.Request, before []*http.Request) error {
 	first := before[0]
-	if next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host || len(before) > 5 {
+	if next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host ||
+		len(before) > 5 {
 		return errElsewhere
 	}
 	return nil
@@ -172,7 +174,8 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 }
 
 // permitOf returns a context whose calls are redirected only to URLs that the secret is for.
-func (n *Notifier) permitOf(ctx context.Context, namespace string, ref *meta.LocalObjectReference, signs bool) context.Context {
+func (n *Notifier) permitOf(ctx context.Context, namespace string, ref *meta.LocalObjectReference,
+	signs bool) context.Context {
 	return egress.WithPermit(ctx, func(ctx context.Context, at *url.URL) error {
 		if _, err := n.readToken(ctx, namespace, ref, secret.Purpose{URL: at.String(), Signs: signs}); err != nil {
 			return &egress.NotPermittedError{Host: at.Host}
@@ -182,7 +185,8 @@ func (n *Notifier) permitOf(ctx context.Context, namespace string, ref *meta.Loc
 }
 
 // readToken returns the key "token" of a secret; nil without a reference.
-func (n *Notifier) readToken(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) ([]byte, error) {
+func (n *Notifier) readToken(ctx context.Context, namespace string, ref *meta.LocalObjectReference,
+	purpose secret.Purpose) ([]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -219,8 +223,8 @@ var ErrReplaced = errors.New("a newer run tells of the same commit")
 // stops are what ends the tries, as Run has them.
 type stops struct{ replaced, hurry <-chan struct{} }
 
-// postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change, or until
-// it is stopped. That does not end a try which is under way: the server may do it after the next one.
+// postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not
+// change, or until it is stopped. That does not end a try which is under way: the server may do it after the next one.
 func (n *Notifier) postWithRetries(ctx context.Context, to string, h http.Header, body []byte, stop stops) error {
 	for try := 1; ; try++ {
 		again, err := n.postOnce(ctx, to, h, body)
@@ -281,7 +285,8 @@ func (n *Notifier) postOnce(ctx context.Context, to string, h http.Header, body 
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, &answerError{resp.StatusCode, string(text), backoff.RetryAfter(resp.Header)}
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests,
+		&answerError{resp.StatusCode, string(text), backoff.RetryAfter(resp.Header)}
 }
 
 // answerError is a response that is not a success. It omits the server's text, which may repeat the request.

@@ -45,7 +45,8 @@ func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace
 	pods := append([]verify.Pod{}, v.Report.Wrong()...)
 	pods = pods[:min(len(pods), maxPods)]
 	body, err := json.Marshal(map[string]any{
-		"cluster": v.Cluster, "commit": v.Report.Commit, "counts": v.Report.Counts, "sidecars": v.Report.Sidecars, "wrong": v.Wrong, "pods": pods,
+		"cluster": v.Cluster, "commit": v.Report.Commit, "counts": v.Report.Counts, "sidecars": v.Report.Sidecars,
+		"wrong": v.Wrong, "pods": pods,
 	})
 	if err != nil {
 		return err

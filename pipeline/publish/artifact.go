@@ -224,8 +224,8 @@ func layerOf(image v1.Image) string {
 	return manifest.Layers[0].Digest.String()
 }
 
-// artifactImage is the manifest as Flux reads it (fluxcd/pkg/oci): its config type, one layer, three annotations. The time
-// is that of the source, as it is part of the digest.
+// artifactImage is the manifest as Flux reads it (fluxcd/pkg/oci): its config type, one layer, three annotations. The
+// time is that of the source, as it is part of the digest.
 func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	created := c.Origin.Date.UTC().Truncate(time.Second)
 	if c.Origin.Date.IsZero() {
@@ -242,7 +242,8 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	// Last, as the library leaves the content of a config alone that is not an image's.
 	image = mutate.ConfigMediaType(image, types.MediaType(oci.ConfigMediaType))
 	annotations := map[string]string{
-		oci.AnnotationCreated: created.Format(time.RFC3339), oci.AnnotationSource: c.Origin.URL, oci.AnnotationRevision: c.Origin.Revision,
+		oci.AnnotationCreated: created.Format(time.RFC3339), oci.AnnotationSource: c.Origin.URL,
+		oci.AnnotationRevision: c.Origin.Revision,
 	}
 	if len(c.Origin.Mounted) > 0 {
 		lines := make([]string, len(c.Origin.Mounted))
@@ -292,7 +293,8 @@ func packFilesDeterministically(files map[string][]byte) ([]byte, error) {
 	zipped := gzip.NewWriter(&out)
 	w := tar.NewWriter(zipped)
 	for _, name := range names {
-		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name])), Format: tar.FormatPAX}
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name])),
+			Format: tar.FormatPAX}
 		if strings.HasSuffix(name, "/") {
 			header.Typeflag, header.Mode = tar.TypeDir, 0o755
 		}

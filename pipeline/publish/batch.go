@@ -19,8 +19,8 @@ import (
 
 // Times of a batch.
 const (
-	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they may
-	// be in another, or have failed.
+	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they
+	// may be in another, or have failed.
 	batchIdle = time.Second
 	// batchStall is the default minimum time that a change waits for a job that does not finish. The wait is
 	// longer, a quarter of the time that the batch has been under way, if that is more, as its renders may all be
@@ -31,8 +31,8 @@ const (
 	batchTick    = 25 * time.Millisecond
 )
 
-// causeBatches keeps track of jobs with the same cause, so that their results become one commit for each branch: an upgrade of a
-// mesh over a thousand applications is one thing to review.
+// causeBatches keeps track of jobs with the same cause, so that their results become one commit for each branch: an
+// upgrade of a mesh over a thousand applications is one thing to review.
 type causeBatches struct {
 	stall time.Duration // 0 for batchStall
 
@@ -100,7 +100,8 @@ func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 		return true
 	}
 	still := now.Sub(one.moved)
-	return one.ready == len(one.waiting) && still > batchIdle || still > max(cmp.Or(b.stall, batchStall), one.moved.Sub(one.began)/4)
+	return one.ready == len(one.waiting) && still > batchIdle ||
+		still > max(cmp.Or(b.stall, batchStall), one.moved.Sub(one.began)/4)
 }
 
 // batchedTarget is a place whose changes others of the same cause wait for until they are handed in.
@@ -137,8 +138,8 @@ type changeBatcher struct {
 
 	mu     sync.Mutex
 	groups map[string]*changeGroup
-	// alone are pipelines of commits that hung, and those whose results a server has refused. Each is published by itself until it is
-	// known not to be the cause.
+	// alone are pipelines of commits that hung, and those whose results a server has refused. Each is published by
+	// itself until it is known not to be the cause.
 	alone map[string]bool
 }
 
@@ -160,7 +161,8 @@ type batchedResult struct {
 
 // submitChange hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in
 // the same way; lock is the name of the branch among all processes.
-func (b *changeBatcher) submitChange(ctx context.Context, key, lock, cause string, to changeCommitter, change Change) batchedResult {
+func (b *changeBatcher) submitChange(ctx context.Context, key, lock, cause string, to changeCommitter,
+	change Change) batchedResult {
 	w := &waitingChange{change: change, cause: cause, since: time.Now(), done: make(chan batchedResult, 1)}
 	b.mu.Lock()
 	g := b.groups[key]
@@ -231,8 +233,8 @@ func (b *changeBatcher) mayPublish(g *changeGroup, now time.Time) bool {
 	return true
 }
 
-// isFull reports whether all runs that may be under way wait here: no other can begin before some of them have ended. The caller
-// holds the lock.
+// isFull reports whether all runs that may be under way wait here: no other can begin before some of them have ended.
+// The caller holds the lock.
 func (b *changeBatcher) isFull() bool {
 	waiting := 0
 	for _, g := range b.groups {
@@ -265,12 +267,14 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 }
 
 // publishPart publishes changes in one commit, and notes whether that hung.
-func (b *changeBatcher) publishPart(ctx context.Context, lock string, to changeCommitter, part []*waitingChange) (Result, error) {
+func (b *changeBatcher) publishPart(ctx context.Context, lock string, to changeCommitter,
+	part []*waitingChange) (Result, error) {
 	changes, names := make([]Change, len(part)), pipelinesOf(part)
 	for i, w := range part {
 		changes[i] = w.change
 	}
-	step := watchdog.Step{Name: watchdog.StepPublish, Subject: lock + " " + strings.Join(names, " "), Limit: publishTimeout}
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: lock + " " + strings.Join(names, " "),
+		Limit: publishTimeout}
 	result, err := watchdog.Run(ctx, b.watchdog, step, func(ctx context.Context) (Result, error) { return publishSafely(ctx, to, changes) })
 	switch {
 	case errors.Is(err, watchdog.ErrOverdue):

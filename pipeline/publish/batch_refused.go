@@ -16,7 +16,8 @@ import (
 const (
 	// maxParts is how many commits are tried of one round before no smaller ones are.
 	maxParts = 64
-	// maxRefused is how many results a server may refuse one by one, without having taken any, before it is taken to refuse all.
+	// maxRefused is how many results a server may refuse one by one, without having taken any, before it is taken to
+	// refuse all.
 	maxRefused = 3
 )
 
@@ -33,9 +34,9 @@ func (s *refusalSearch) shouldContinue() bool {
 	return s.tried < maxParts && time.Since(s.began) < publishTimeout && (s.taken || len(s.refused) < maxRefused)
 }
 
-// publishParts publishes changes in one commit. Where the server refuses that, which may be for one of them, each half of it is
-// published by itself, and so on, in the order of the changes. It ends with what is wrong with the branch or the connection, as that is
-// wrong with all of them.
+// publishParts publishes changes in one commit. Where the server refuses that, which may be for one of them, each half
+// of it is published by itself, and so on, in the order of the changes. It ends with what is wrong with the branch or
+// the connection, as that is wrong with all of them.
 func (b *changeBatcher) publishParts(ctx context.Context, lock string, to changeCommitter, taken []*waitingChange) {
 	s := refusalSearch{began: time.Now()}
 	for parts := [][]*waitingChange{taken}; len(parts) > 0; {

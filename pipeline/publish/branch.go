@@ -61,7 +61,8 @@ type Result struct {
 }
 
 // ErrUnmanaged is the cause of an error about a branch that Prerig did not write.
-var ErrUnmanaged = errors.New("the branch exists and is not written by Prerig (it has no " + markerFile + "); choose another one, or allow it with adopt")
+var ErrUnmanaged = errors.New("the branch exists and is not written by Prerig (it has no " + markerFile +
+	"); choose another one, or allow it with adopt")
 
 // Publish moves the branch to what the changes want. It reads the branch, computes the difference and pushes one
 // commit, which is accepted only if the branch has not moved meanwhile; otherwise it starts again from the new
@@ -174,7 +175,8 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 	return result, b.pushUpdates(ctx, push, draft, updates, result)
 }
 
-func (b *Branch) pushUpdates(ctx context.Context, push *git.Push, draft *git.Draft, updates []git.Update, result Result) error {
+func (b *Branch) pushUpdates(ctx context.Context, push *git.Push, draft *git.Draft, updates []git.Update,
+	result Result) error {
 	if len(updates) == 0 {
 		return nil
 	}
@@ -228,7 +230,8 @@ func (b *Branch) checkManaged(draft *git.Draft, at branchHead) error {
 }
 
 // commitChanges makes the commit of all changes, and returns no update without a difference.
-func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
+func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, changed []Change,
+	refs git.Refs) ([]git.Update, git.Hash, error) {
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil
 	}

@@ -40,7 +40,8 @@ func OriginOf(snapshot *source.Snapshot) Origin {
 			newest = one.Snapshot
 		}
 	}
-	o := Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: newest.Date, Mounted: snapshot.SourceRevisions()}
+	o := Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: newest.Date,
+		Mounted: snapshot.SourceRevisions()}
 	if c := newest.Commit; c != nil {
 		o.Author, o.AuthorEmail, o.Subject, o.Body = c.Author, c.AuthorEmail, c.Subject, c.Body
 	}
@@ -72,8 +73,8 @@ type Change struct {
 	Subject string
 	// Adopt lets the pipeline take over files at its path that no pipeline wrote.
 	Adopt bool
-	// Gate is asked with the number of objects that are published now and the identities of those that would be deleted. An error keeps
-	// the branch as it is. It may be nil.
+	// Gate is asked with the number of objects that are published now and the identities of those that would be
+	// deleted. An error keeps the branch as it is. It may be nil.
 	Gate func(published int, deleted []string) error
 	// Still is called before each unconditional write; an error means that we may no longer write, and aborts the
 	// write. It may be nil, and is called often.
@@ -85,8 +86,8 @@ type Change struct {
 	// Remove removes the pipeline from the branch: its record, and its files except those that another pipeline
 	// owns too.
 	Remove bool
-	// Successors are pipelines that must have published to their paths before this one is removed, with the paths: they may want
-	// some of its files.
+	// Successors are pipelines that must have published to their paths before this one is removed, with the paths: they
+	// may want some of its files.
 	Successors map[string]string
 
 	// Note is stored before any part of the change is written, together with the notes of the other changes of its

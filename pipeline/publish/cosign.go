@@ -141,7 +141,8 @@ func (a *Artifact) signDigest(ctx context.Context, digest v1.Hash) (bool, error)
 	var answer *transport.Error
 	switch {
 	case errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
-		signatures = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+		signatures = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+			types.OCIConfigJSON)
 	case err != nil:
 		return false, fmt.Errorf("signing %s: %w", digest, err)
 	default:
@@ -209,7 +210,8 @@ func (s *ArtifactSigner) hasSignature(signatures v1.Image, digest v1.Hash) (bool
 		}
 		var content signedPayload
 		sum := sha256.Sum256(payload)
-		if json.Unmarshal(payload, &content) == nil && content.Critical.Image.Digest == digest.String() && content.Critical.Type == signatureType &&
+		if json.Unmarshal(payload, &content) == nil && content.Critical.Image.Digest == digest.String() &&
+			content.Critical.Type == signatureType &&
 			ecdsa.VerifyASN1(&s.key.PublicKey, sum[:], signature) {
 			return true, nil
 		}

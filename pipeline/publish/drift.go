@@ -55,8 +55,10 @@ func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) 
 	if more := all - len(changes); more > 0 {
 		changes = append(changes, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("on the branch %s, %s; its newest commit is %.12s by %s: %s", shortReference(reference), strings.Join(changes, ", "),
-		commit.Hash, foreign.Line(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), foreign.Line(commit.Subject, maxSubject)), nil
+	return fmt.Sprintf("on the branch %s, %s; its newest commit is %.12s by %s: %s", shortReference(reference),
+		strings.Join(changes, ", "),
+		commit.Hash, foreign.Line(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), foreign.Line(commit.Subject,
+			maxSubject)), nil
 }
 
 // LookError is the error about a place that could not be looked at.
@@ -78,7 +80,8 @@ func (e *LookError) Unwrap() error { return e.Err }
 // FindDrift briefly describes what others have changed of what a pipeline has published, or returns "" without a
 // difference. targets need not be able to publish. Answers that a server returned after since are reused. Each place
 // may take up to wait to answer, or as long as ctx lasts if wait is 0. An error means that the drift is not known.
-func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time, wait time.Duration) (string, error) {
+func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time,
+	wait time.Duration) (string, error) {
 	var found []string
 	for _, to := range p.Spec.Publish {
 		written := publishedToEntry(state, to, since)
@@ -101,7 +104,8 @@ func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline
 
 // inspectPlace describes what others have changed at one place. A place that is not asked any more because the caller's
 // time is up is not silent.
-func inspectPlace(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written, wait time.Duration) (string, error) {
+func inspectPlace(ctx context.Context, targets *Targets, namespace string, to v1alpha1.Publish, written Written,
+	wait time.Duration) (string, error) {
 	looking := ctx
 	if wait > 0 {
 		var stop context.CancelFunc
@@ -126,7 +130,8 @@ func WaitsForPeople(state *status.State) bool {
 
 // Settle completes what people have done with waiting results, for all places of a pipeline, and records it in the
 // state. It reports whether anything changed. Answers that a host returned after since are reused.
-func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (changed bool, err error) {
+func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State,
+	since time.Time) (changed bool, err error) {
 	for _, to := range p.Spec.Publish {
 		written := publishedToEntry(state, to, since)
 		if written.PullRequest == nil {

@@ -177,7 +177,8 @@ func (e *branchEdit) checkPaths(files, extra map[string][]byte) error {
 }
 
 // compareFiles finds what differs from the branch, and refuses what belongs to others.
-func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before ownershipRecord, from map[string]string, outcome *Outcome) error {
+func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before ownershipRecord, from map[string]string,
+	outcome *Outcome) error {
 	mine := map[string]bool{}
 	for _, name := range before.Files {
 		mine[name] = true
@@ -257,7 +258,8 @@ func (e *branchEdit) stageFiles(c Change, files map[string][]byte, extra map[str
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: c.objectIDs()}.marshalText()
+	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names,
+		Objects: c.objectIDs()}.marshalText()
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}

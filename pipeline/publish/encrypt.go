@@ -19,8 +19,8 @@ import (
 // seedKey is the key of the secret that encryption.secretRef names.
 const seedKey = "seed"
 
-// Writer returns what writes the result of a pipeline for an entry of its spec.publish, with the seed read where Secrets are to be
-// encrypted.
+// Writer returns what writes the result of a pipeline for an entry of its spec.publish, with the seed read where
+// Secrets are to be encrypted.
 func (t *Targets) Writer(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish) (*Writer, error) {
 	w := &Writer{}
 	w.layout, w.style = to.Format()

@@ -86,8 +86,8 @@ func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	return files, nil
 }
 
-// fileNames returns the files of objects. Names that differ in upper and lower case alone would be one file on some systems: those with
-// an upper case letter get a digest.
+// fileNames returns the files of objects. Names that differ in upper and lower case alone would be one file on some
+// systems: those with an upper case letter get a digest.
 func fileNames(objects []render.Object, texts [][]byte) []string {
 	names := make([]string, len(objects))
 	same := map[string]int{}
@@ -191,10 +191,10 @@ func unitDirectory(unit string) string {
 	return directoryName(namespace) + "/" + directoryName(name) + "/"
 }
 
-// KeepFailed adds the published files of units and releases that failed to those of a result, and returns its objects and those that the
-// added files hold: what fails keeps what is published. A published file does not name the release that it is of, so that nothing is
-// deleted of a unit with a failed one. What would be made by something that fails is not known either, so that as long as
-// anything fails, nothing of a unit without a result is deleted.
+// KeepFailed adds the published files of units and releases that failed to those of a result, and returns its objects
+// and those that the added files hold: what fails keeps what is published. A published file does not name the release
+// that it is of, so that nothing is deleted of a unit with a failed one. What would be made by something that fails is
+// not known either, so that as long as anything fails, nothing of a unit without a result is deleted.
 func KeepFailed(files, published map[string][]byte, built *render.Response) []render.Object {
 	objects, partial := built.Objects, map[string]bool{}
 	for _, unit := range built.PartialUnits() {
@@ -224,8 +224,8 @@ func KeepFailed(files, published map[string][]byte, built *render.Response) []re
 	return objects
 }
 
-// unitOfFile returns the directory of the unit that a file is of, "" for what is of no unit: all of a build without units, and the objects
-// of no Application with perApplication. Builds of Flux have no such files, and report false.
+// unitOfFile returns the directory of the unit that a file is of, "" for what is of no unit: all of a build without
+// units, and the objects of no Application with perApplication. Builds of Flux have no such files, and report false.
 func unitOfFile(name string, build v1alpha1.BuildType, hasUnits bool) (unit string, ok bool) {
 	isFlux := build == v1alpha1.BuildFlux
 	parts := strings.SplitN(name, "/", 3)
@@ -240,7 +240,8 @@ func unitOfFile(name string, build v1alpha1.BuildType, hasUnits bool) (unit stri
 	return parts[0] + "/" + parts[1] + "/", true
 }
 
-// keepObjects adds the documents of a published file to the new content of it, except those that the result has. It returns them too.
+// keepObjects adds the documents of a published file to the new content of it, except those that the result has. It
+// returns them too.
 func keepObjects(name string, content, published []byte, rendered func(render.Object) bool) ([]byte, []render.Object) {
 	parsed, err := manifest.Parse(name, published)
 	if err != nil {
@@ -272,8 +273,8 @@ func describePlaces(a, b render.Place) string {
 	return fmt.Sprintf(", in %s:%d and %s:%d", a.Path, a.Line, b.Path, b.Line)
 }
 
-// generatedName returns what the name of an object begins with that the API server is going to name, so that such objects are in
-// the order of these names.
+// generatedName returns what the name of an object begins with that the API server is going to name, so that such
+// objects are in the order of these names.
 func generatedName(text []byte) string {
 	if object, err := manifest.Decode(text); err == nil {
 		if object, ok := object.(map[string]any); ok && result.GeneratedName(object) != "" {
@@ -301,7 +302,8 @@ func safeName(part string) string {
 	return clean
 }
 
-// maxFileName is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's readers.
+// maxFileName is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's
+// readers.
 const maxFileName = 255
 
 // shortName adds an ending to a name. One that is too long is cut and gets a digest, so that two of them stay apart.

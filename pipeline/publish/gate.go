@@ -28,8 +28,9 @@ func (e *GateError) Error() string { return "gate " + e.Gate + ": " + e.Message 
 // fewDeleted deletions always pass: the share is meaningless for a handful of objects.
 const fewDeleted = 3
 
-// Gate returns the check for a Change: an empty result, the share of objects that would be deleted, and definitions among them. It is
-// asked with the number of objects that are published, and the identities of those that would be deleted.
+// Gate returns the check for a Change: an empty result, the share of objects that would be deleted, and definitions
+// among them. It is asked with the number of objects that are published, and the identities of those that would be
+// deleted.
 func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, deleted []string) error {
 	return func(published int, deletedIDs []string) error {
 		deleted := len(deletedIDs)
@@ -57,14 +58,15 @@ const definitionKind = "CustomResourceDefinition"
 // written what is published, with any names.
 const maxDefinitions, maxDefinition = 50, 253
 
-// checkDefinitions closes the gate where a CustomResourceDefinition would be deleted that the pipeline does not name. One that only
-// changes its apiVersion stays.
+// checkDefinitions closes the gate where a CustomResourceDefinition would be deleted that the pipeline does not name.
+// One that only changes its apiVersion stays.
 func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.Object) error {
 	var gone []string
 	for _, id := range deleted {
 		apiVersion, rest, _ := strings.Cut(id, " ")
 		kind, name, _ := strings.Cut(rest, " ")
-		if kind != definitionKind || !strings.HasPrefix(apiVersion, "apiextensions.k8s.io/") || slices.Contains(gates.AllowDeletedCRDs, name) {
+		if kind != definitionKind || !strings.HasPrefix(apiVersion, "apiextensions.k8s.io/") ||
+			slices.Contains(gates.AllowDeletedCRDs, name) {
 			continue
 		}
 		stays := slices.ContainsFunc(objects, func(o render.Object) bool {
@@ -95,7 +97,8 @@ func CheckFindings(gates v1alpha1.Gates, results result.Results) error {
 	return checkResults(gates, results)
 }
 
-// WithoutKnown returns the findings that are not among the known ones: the same rule may find something in an object and in its change.
+// WithoutKnown returns the findings that are not among the known ones: the same rule may find something in an object
+// and in its change.
 func WithoutKnown(found, known result.Results) result.Results {
 	return slices.DeleteFunc(found, func(one result.Result) bool {
 		return slices.ContainsFunc(known, func(other result.Result) bool { return isSameFinding(one, other) })
@@ -103,14 +106,16 @@ func WithoutKnown(found, known result.Results) result.Results {
 }
 
 func isSameFinding(a, b result.Result) bool {
-	sameObject := a.ResourceRef == nil && b.ResourceRef == nil || a.ResourceRef != nil && b.ResourceRef != nil && *a.ResourceRef == *b.ResourceRef
+	sameObject := a.ResourceRef == nil && b.ResourceRef == nil ||
+		a.ResourceRef != nil && b.ResourceRef != nil && *a.ResourceRef == *b.ResourceRef
 	sameField := a.Field == nil && b.Field == nil || a.Field != nil && b.Field != nil && a.Field.Path == b.Field.Path
 	return sameObject && sameField && a.Message == b.Message && a.Tags[result.TagCode] == b.Tags[result.TagCode]
 }
 
 // checkResults closes the gate where a finding is as severe as the pipeline's threshold.
 func checkResults(gates v1alpha1.Gates, results result.Results) error {
-	stops := map[result.Severity]bool{result.Error: gates.Severity != v1alpha1.GateNever, result.Warning: gates.Severity == v1alpha1.GateWarning}
+	stops := map[result.Severity]bool{result.Error: gates.Severity != v1alpha1.GateNever,
+		result.Warning: gates.Severity == v1alpha1.GateWarning}
 	var first *result.Result
 	count := 0
 	for i := range results {

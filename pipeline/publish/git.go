@@ -251,8 +251,8 @@ func (g *gitTarget) filesAt(ctx context.Context, reference string) (*tree.Tree, 
 	})
 }
 
-// relativePath returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins
-// with "../", so that it is never taken for a file that is to be at this one.
+// relativePath returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another
+// path begins with "../", so that it is never taken for a file that is to be at this one.
 func relativePath(base, name string) (string, error) {
 	at, err := filepath.Rel(filepath.FromSlash(base), filepath.FromSlash(name))
 	return filepath.ToSlash(at), err

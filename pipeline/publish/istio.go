@@ -17,8 +17,8 @@ var (
 	fullVersion = lazyregexp.New(`/proxyv2(?:-[a-z0-9]+)*:v?(1\.\d{1,4}(?:\.\d{1,4})?(?:-(?:alpha|beta|rc)\.\d{1,4})?)[.\-@"'\s]`)
 )
 
-// IstioVersion returns the version of the first proxy of Istio in an object, such as 1.31.1; "" for none, or where the tag of its image
-// is no version.
+// IstioVersion returns the version of the first proxy of Istio in an object, such as 1.31.1; "" for none, or where the
+// tag of its image is no version.
 func IstioVersion(object render.Object) string {
 	if found := fullVersion.FindAllSubmatch(object.YAML, 1); found != nil {
 		return string(found[0][1])
@@ -26,8 +26,8 @@ func IstioVersion(object render.Object) string {
 	return ""
 }
 
-// IstioVersions returns which minor versions of Istio's proxy objects have, such as 1.26 or 1.26-1.27; "" for none. Images without a
-// version in their tag are not known.
+// IstioVersions returns which minor versions of Istio's proxy objects have, such as 1.26 or 1.26-1.27; "" for none.
+// Images without a version in their tag are not known.
 func IstioVersions(objects []render.Object) string {
 	oldest, newest := 0, 0
 	for _, o := range objects {

@@ -60,14 +60,16 @@ type subjectData struct {
 	Source struct{ URL, Revision, Subject, Author string }
 }
 
-// CheckSubject reports what is wrong with a template for the subject of a commit. The commit that it is tried with has a value
-// in every field, and long ones, so that a template which cuts them passes.
+// CheckSubject reports what is wrong with a template for the subject of a commit. The commit that it is tried with has
+// a value in every field, and long ones, so that a template which cuts them passes.
 func CheckSubject(text string) error {
 	_, err := renderSubject(Change{
-		Pipeline: "namespace/name-of-a-pipeline", Path: "directory/of/the/pipeline", Subject: text, Objects: make([]render.Object, 3),
+		Pipeline: "namespace/name-of-a-pipeline", Path: "directory/of/the/pipeline", Subject: text,
+		Objects: make([]render.Object, 3),
 		Origin: Origin{
-			URL: "https://git.example.com/organisation/repository", Revision: "main@sha1:" + strings.Repeat("0123456789", 4),
-			Author: "Name of the Author", Subject: "The subject of the commit that the source is at, as long as most of them are",
+			URL:      "https://git.example.com/organisation/repository",
+			Revision: "main@sha1:" + strings.Repeat("0123456789", 4),
+			Author:   "Name of the Author", Subject: "The subject of the commit that the source is at, as long as most of them are",
 		},
 	}, "environments/production")
 	return err
@@ -236,6 +238,7 @@ func withoutInstructions(text string) string { return ciInstruction.ReplaceAllSt
 
 // editedMessage describes whose commits keep a head as it is.
 func editedMessage(head string, newest *git.Commit) string {
-	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them", head, newest.Hash,
+	return fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s; nothing is pushed over them",
+		head, newest.Hash,
 		foreign.Line(newest.Author+" <"+newest.AuthorEmail+">", maxSubject), foreign.Line(newest.Subject, maxSubject))
 }

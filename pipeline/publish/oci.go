@@ -35,7 +35,8 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	o := &ociTarget{lock: t.batcher.lock, refresh: t.Refresh, watchdog: t.watchdog, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
+	o := &ociTarget{lock: t.batcher.lock, refresh: t.Refresh, watchdog: t.watchdog, to: to,
+		artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
 		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
@@ -67,7 +68,8 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	})
 }
 
-// whileLocked does something for a pipeline while no other process does at the place of a key, and leaves it behind where it hangs.
+// whileLocked does something for a pipeline while no other process does at the place of a key, and leaves it behind
+// where it hangs.
 func whileLocked(ctx context.Context, lock Lock, w *watchdog.Watchdog, key, pipeline string, do func(context.Context) (Receipt, error)) (Receipt, error) {
 	locking, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()

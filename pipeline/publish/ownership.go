@@ -89,7 +89,8 @@ func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]stri
 	return nil
 }
 
-// checkSuccessors refuses a removal that comes too early: those who go on in its place must have taken over what they want.
+// checkSuccessors refuses a removal that comes too early: those who go on in its place must have taken over what they
+// want.
 func (e *branchEdit) checkSuccessors(c Change) error {
 	for pipeline, at := range c.Successors {
 		record, ok, err := e.readRecord(pipeline)

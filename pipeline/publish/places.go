@@ -68,7 +68,8 @@ type placed struct {
 }
 
 func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts *Texts) *placer {
-	p := &placer{texts: texts, layout: v1alpha1.LayoutObjects, style: v1alpha1.StyleCanonical, objects: objects, index: map[result.ResourceRef]int{}, docs: map[int]placed{}}
+	p := &placer{texts: texts, layout: v1alpha1.LayoutObjects, style: v1alpha1.StyleCanonical, objects: objects,
+		index: map[result.ResourceRef]int{}, docs: map[int]placed{}}
 	if len(spec.Publish) > 0 {
 		to := spec.Publish[0]
 		p.layout, p.style = to.Format()

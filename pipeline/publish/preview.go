@@ -20,7 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Bounds of a difference that is shown before something is done: files, bytes of all and of one, and the size of a file that is read.
+// Bounds of a difference that is shown before something is done: files, bytes of all and of one, and the size of a file
+// that is read.
 const (
 	maxPreviewFiles = 100
 	maxPreviewBytes = 256 << 10
@@ -28,7 +29,8 @@ const (
 	maxPreviewInput = 2 << 20
 )
 
-// preview collects the difference of files. Values of Secrets are hidden: those who may look need not be those who may read Secrets.
+// preview collects the difference of files. Values of Secrets are hidden: those who may look need not be those who may
+// read Secrets.
 type preview struct {
 	target string
 	diff   status.Diff
@@ -61,7 +63,8 @@ func (p *preview) addFileDiff(name string, before, after []byte) {
 
 // PreviewRollback returns what reverting a commit of an entry's branch would change, and the first line of that
 // commit. It does not write. The error is [ErrChangedSince] if the rollback would be rejected.
-func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1alpha1.Publish, commit string) (subject string, found *status.Diff, err error) {
+func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1alpha1.Publish,
+	commit string) (subject string, found *status.Diff, err error) {
 	g, _, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
 		return "", nil, err
@@ -91,9 +94,10 @@ func (t *Targets) PreviewRollback(ctx context.Context, namespace string, to v1al
 	return foreign.Line(r.of.Subject, maxSubject), &shown.diff, nil
 }
 
-// PreviewPutBack returns what would change if a pipeline were published as it was last: what others have changed of its files since, the
-// other way round. It is of branches alone.
-func PreviewPutBack(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State) (*status.Diff, error) {
+// PreviewPutBack returns what would change if a pipeline were published as it was last: what others have changed of its
+// files since, the other way round. It is of branches alone.
+func PreviewPutBack(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline,
+	state *status.State) (*status.Diff, error) {
 	out := &status.Diff{}
 	for _, to := range p.Spec.Publish {
 		written := publishedToEntry(state, to, time.Now())

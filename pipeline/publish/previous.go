@@ -13,10 +13,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Previous returns what a place holds of a pipeline, by paths relative to the entry's directory. Of a branch that results are published
-// to at once, it is what the state records as published last: that is in the mirror already. A place that the state
-// does not know is empty.
-func (t *Targets) Previous(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish, state *status.State) (Holding, error) {
+// Previous returns what a place holds of a pipeline, by paths relative to the entry's directory. Of a branch that
+// results are published to at once, it is what the state records as published last: that is in the mirror already. A
+// place that the state does not know is empty.
+func (t *Targets) Previous(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish,
+	state *status.State) (Holding, error) {
 	revision := ""
 	for _, one := range state.Status.Published {
 		if one.Target == to.Target() {
@@ -39,7 +40,8 @@ func (t *Targets) Previous(ctx context.Context, p *v1alpha1.RenderPipeline, to v
 }
 
 // previousOnBranch returns what a commit of a branch holds of a pipeline.
-func (t *Targets) previousOnBranch(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish, revision string) (Holding, error) {
+func (t *Targets) previousOnBranch(ctx context.Context, p *v1alpha1.RenderPipeline, to v1alpha1.Publish,
+	revision string) (Holding, error) {
 	g, _, err := t.openBranch(ctx, p.Metadata.Namespace, to)
 	if err != nil {
 		return Holding{}, err

@@ -17,7 +17,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// NotesRef is where GitOps Promoter looks for the source commit of a rendered one (docs/advanced-usage/custom-hydrator.md).
+// NotesRef is where GitOps Promoter looks for the source commit of a rendered one
+// (docs/advanced-usage/custom-hydrator.md).
 const NotesRef = "refs/notes/hydrator.metadata"
 
 const metadataFile = "hydrator.metadata"
@@ -76,7 +77,8 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 
 // attachSourceNote records the source commit on the rendered one. It also signals "nothing changed": then the note of
 // the branch's head is set to the new source commit.
-func (b *Branch) attachSourceNote(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
+func (b *Branch) attachSourceNote(ctx context.Context, draft *git.Draft, refs git.Refs, result Result,
+	changes []Change) ([]git.Update, error) {
 	dry := drySHA(commonDigest(changes, result.Outcomes))
 	if result.Commit.IsZero() || dry == "" {
 		return nil, nil
@@ -86,7 +88,8 @@ func (b *Branch) attachSourceNote(ctx context.Context, draft *git.Draft, refs gi
 		return nil, err
 	}
 	old := refs.ByName[NotesRef]
-	data := git.CommitData{Author: b.Author, Email: b.Email, Message: "Notes added by Prerig\n", Date: changes[0].Origin.Date}
+	data := git.CommitData{Author: b.Author, Email: b.Email, Message: "Notes added by Prerig\n",
+		Date: changes[0].Origin.Date}
 	var root git.Hash
 	if !old.IsZero() {
 		commit, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: old})

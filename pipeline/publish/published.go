@@ -52,7 +52,8 @@ func visitArtifact(view *tree.View, visit func(name string, content []byte)) err
 	return nil
 }
 
-// readBelow reads the files below a directory. Links are left out: Prerig writes none, and they could lead round in a circle.
+// readBelow reads the files below a directory. Links are left out: Prerig writes none, and they could lead round in a
+// circle.
 func readBelow(view *tree.View, dir string, visit func(name string, content []byte)) error {
 	entries, err := view.List(dir)
 	if err != nil {
@@ -143,8 +144,8 @@ func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) 
 	return Holding{Files: files, Objects: objects}, err
 }
 
-// objectIdentities reads those of the objects in files as Files writes them, sorted. Files of others are left out, as they cannot
-// be read for what they are not.
+// objectIdentities reads those of the objects in files as Files writes them, sorted. Files of others are left out, as
+// they cannot be read for what they are not.
 func objectIdentities(files map[string][]byte) []string {
 	var objects []render.Object
 	for name, content := range files {

@@ -155,8 +155,8 @@ func (p *PullRequest) reconcileOnce(ctx context.Context, changes []Change, sure 
 	return r.result, err
 }
 
-// readBranches reads where base and head are. A base that does not exist is begun with Prerig's marker alone, as hosts take no pull
-// request to nowhere.
+// readBranches reads where base and head are. A base that does not exist is begun with Prerig's marker alone, as hosts
+// take no pull request to nowhere.
 func (r *round) readBranches(ctx context.Context, changes []Change) (err error) {
 	p, refs := r.p, r.push.Refs()
 	r.draft = p.Base.Mirror.NewDraft()
@@ -305,7 +305,8 @@ func (r *round) applyNextHead(ctx context.Context) error {
 
 // isConsumed reports whether what others have pushed to the head is merged.
 func (r *round) isConsumed() bool {
-	return r.request != nil && r.request.State == pullrequest.StateMerged && r.request.HeadCommit == r.head.commit.Hash.String()
+	return r.request != nil && r.request.State == pullrequest.StateMerged &&
+		r.request.HeadCommit == r.head.commit.Hash.String()
 }
 
 // leaveEditedHead leaves a head with commits of others. That is an error only for changes that it does not contain.

@@ -95,7 +95,8 @@ func (r *round) commitHead(follows int64) (git.Hash, error) {
 	if follows > 0 {
 		text += fmt.Sprintf("%s: %d\n", trailerFollows, follows)
 	}
-	data := git.CommitData{Tree: r.wanted, Parents: []git.Hash{r.base.parent}, Author: b.Author, Email: b.Email, Date: r.base.date, Message: text, Signer: b.Signer}
+	data := git.CommitData{Tree: r.wanted, Parents: []git.Hash{r.base.parent}, Author: b.Author, Email: b.Email,
+		Date: r.base.date, Message: text, Signer: b.Signer}
 	for _, c := range r.changed {
 		if c.Origin.Date.After(data.Date) {
 			data.Date = c.Origin.Date

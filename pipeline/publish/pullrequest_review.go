@@ -34,7 +34,8 @@ func (r *round) reviewText(ctx context.Context, longest int) (string, error) {
 // pipelineForReview returns a pipeline as shown to reviewers. For a result that waits already, its origin is read from
 // the previous head.
 func (r *round) pipelineForReview(c Change) (review.Pipeline, error) {
-	p := review.Pipeline{Name: c.Pipeline, Before: map[string][]byte{}, After: map[string][]byte{}, Command: c.Command, PolicyAfter: c.PolicyDigest, ToolAfter: c.Tool}
+	p := review.Pipeline{Name: c.Pipeline, Before: map[string][]byte{}, After: map[string][]byte{}, Command: c.Command,
+		PolicyAfter: c.PolicyDigest, ToolAfter: c.Tool}
 	p.Findings.After = c.Findings
 	for name, content := range c.Files {
 		p.After[path.Join(c.Path, name)] = content

@@ -76,7 +76,8 @@ func (t *Targets) openPullRequest(ctx context.Context, g *gitTarget) (Interface,
 // requestFrom is the pull request from a head.
 func (t *pullTarget) requestFrom(head string) *PullRequest {
 	want := t.to.Git.PullRequest
-	p := &PullRequest{Base: t.branch, Head: head, Host: t.host, Labels: want.Labels, OfOneCommit: want.GroupBy == v1alpha1.GroupBySourceCommit}
+	p := &PullRequest{Base: t.branch, Head: head, Host: t.host, Labels: want.Labels,
+		OfOneCommit: want.GroupBy == v1alpha1.GroupBySourceCommit}
 	if turn := t.targets.Turn; turn != nil && want.Waves != nil {
 		p.Turn = func(ctx context.Context, revision string) (Turn, error) { return turn(ctx, t.to.Git, head, revision) }
 	}
@@ -131,7 +132,8 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 			return receipt, before, fmt.Errorf("taking %s out of %s: %w", c.Pipeline, other, left.err)
 		}
 	}
-	receipt = Receipt{Changed: done.result.Changed, Outcome: done.outcome, PullRequest: done.result.Waiting.statusOf(c.Pipeline), Held: done.outcome.Held}
+	receipt = Receipt{Changed: done.result.Changed, Outcome: done.outcome,
+		PullRequest: done.result.Waiting.statusOf(c.Pipeline), Held: done.outcome.Held}
 	if !receipt.Changed {
 		receipt.Outcome = Outcome{Pipeline: c.Pipeline}
 	}
@@ -212,7 +214,8 @@ func (t *pullTarget) Drift(ctx context.Context, written Written) (string, error)
 }
 
 // Settle implements Interface.
-func (t *pullTarget) Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error) {
+func (t *pullTarget) Settle(ctx context.Context, pipeline string,
+	written Written) (*v1alpha1.PullRequestStatus, error) {
 	before := written.PullRequest
 	if before == nil || before.Head == "" {
 		return nil, nil
@@ -234,10 +237,12 @@ func (t *pullTarget) Settle(ctx context.Context, pipeline string, written Writte
 	return now, nil
 }
 
-// isLost reports whether a person has closed the pull request that a result was known to wait in, and has deleted its branch.
+// isLost reports whether a person has closed the pull request that a result was known to wait in, and has deleted its
+// branch.
 func (w *Waiting) isLost(before *v1alpha1.PullRequestStatus) bool {
 	r := w.Request
-	return w.HeadCommit.IsZero() && r != nil && r.State == pullrequest.StateClosed && r.Number == before.Number && !readBody(r.Body).marks.withdrawn
+	return w.HeadCommit.IsZero() && r != nil && r.State == pullrequest.StateClosed && r.Number == before.Number &&
+		!readBody(r.Body).marks.withdrawn
 }
 
 // reconcileWithoutResult brings a pull request to where its branches want it, without a new result.

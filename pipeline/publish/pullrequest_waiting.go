@@ -99,8 +99,8 @@ func (w waitingResults) letTakeOver(waits map[string]Change, differs map[string]
 	}
 }
 
-// recordsOf returns the names of the records to look at: that of a pipeline whose files alone have changed is the same in both, so that
-// all are looked at where the commit does not name all pipelines.
+// recordsOf returns the names of the records to look at: that of a pipeline whose files alone have changed is the same
+// in both, so that all are looked at where the commit does not name all pipelines.
 func (w waitingResults) recordsOf(below git.Hash, differs map[string]git.FileChange) ([]string, error) {
 	names := map[string]bool{}
 	for name := range differs {
@@ -131,7 +131,8 @@ func (w waitingResults) recordsOf(below git.Hash, differs map[string]git.FileCha
 }
 
 // waitingChange returns the waiting change of the pipeline of a record, or nil if none exists.
-func (w waitingResults) waitingChange(name string, below, head git.Hash, differs map[string]git.FileChange) (*Change, string, error) {
+func (w waitingResults) waitingChange(name string, below, head git.Hash,
+	differs map[string]git.FileChange) (*Change, string, error) {
 	now, has, err := recordAt(w.draft, w.branch, head, name)
 	if err != nil {
 		return nil, "", err
@@ -173,7 +174,8 @@ func (w waitingResults) waitingChange(name string, below, head git.Hash, differs
 }
 
 // recordAt reads the record of a file name below a root directory of a branch.
-func recordAt(draft *git.Draft, branch string, root git.Hash, name string) (record ownershipRecord, ok bool, err error) {
+func recordAt(draft *git.Draft, branch string, root git.Hash,
+	name string) (record ownershipRecord, ok bool, err error) {
 	text, ok, err := draft.Content(root, recordDir+"/"+name)
 	if err != nil || !ok {
 		return record, false, err

@@ -55,8 +55,8 @@ func (r *Records) Known(pipeline string) bool {
 	return ok
 }
 
-// Replace notes what pipelines write now. It returns their records as files, and the files that belonged to them and belong to no
-// pipeline any more, sorted.
+// Replace notes what pipelines write now. It returns their records as files, and the files that belonged to them and
+// belong to no pipeline any more, sorted.
 func (r *Records) Replace(changes []Change) (records map[string][]byte, stale []string, err error) {
 	var before []string
 	records = map[string][]byte{}

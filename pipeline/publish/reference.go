@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// commitReference is a commit of another repository that led to the source's commit, such as that of a program whose new image
-// the source's commit brings.
+// commitReference is a commit of another repository that led to the source's commit, such as that of a program whose
+// new image the source's commit brings.
 type commitReference struct {
 	Commit referencedCommit `json:"commit"`
 }

@@ -56,7 +56,8 @@ var (
 )
 
 // openBranch opens an entry for a rollback. host is nil where it is published to without pull requests.
-func (t *Targets) openBranch(ctx context.Context, namespace string, to v1alpha1.Publish) (g *gitTarget, host pullrequest.Host, err error) {
+func (t *Targets) openBranch(ctx context.Context, namespace string,
+	to v1alpha1.Publish) (g *gitTarget, host pullrequest.Host, err error) {
 	if to.Git == nil || to.Git.Propose != nil {
 		return nil, nil, ErrNoRollback
 	}
@@ -75,7 +76,8 @@ func (t *Targets) openBranch(ctx context.Context, namespace string, to v1alpha1.
 
 // FindPublication returns the newest commit of an entry's branch whose changes to a pipeline are still in effect,
 // or the commit identified by its full hash or a prefix. Rollbacks, and those in skip, are skipped.
-func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace string, to v1alpha1.Publish, commit string, skip []string) (*Publication, error) {
+func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace string, to v1alpha1.Publish, commit string,
+	skip []string) (*Publication, error) {
 	g, host, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ type TakenBack struct {
 // TakeBack reverts exactly what a commit of an entry's branch has changed, in one commit, or in a pull request if
 // the entry uses them. It can be repeated: what is reverted already is left alone, and a pull request that a person
 // has closed stays closed.
-func (t *Targets) TakeBack(ctx context.Context, namespace string, to v1alpha1.Publish, commit, by string) (back TakenBack, err error) {
+func (t *Targets) TakeBack(ctx context.Context, namespace string, to v1alpha1.Publish, commit,
+	by string) (back TakenBack, err error) {
 	g, host, err := t.openBranch(ctx, namespace, to)
 	if err != nil {
 		return back, err
@@ -160,7 +161,8 @@ func (r *takingBack) rollbackSubject() string {
 }
 
 // commitAndPush commits a root directory on top of the branch, with further trailers, and moves a reference to it.
-func (r *takingBack) commitAndPush(ctx context.Context, reference string, old, root git.Hash, trailers string) (git.Hash, error) {
+func (r *takingBack) commitAndPush(ctx context.Context, reference string, old, root git.Hash,
+	trailers string) (git.Hash, error) {
 	b := r.branch
 	text := r.rollbackSubject() + "\n\n" + fmt.Sprintf("%s: %s\n", TrailerRollback, r.of.Commit)
 	for _, name := range r.of.Pipelines[:min(len(r.of.Pipelines), maxNamed)] {
@@ -171,7 +173,8 @@ func (r *takingBack) commitAndPush(ctx context.Context, reference string, old, r
 	}
 	text += trailers
 	// The date of the branch: the same rollback is the same commit, so that one that is interrupted is not made twice.
-	data := git.CommitData{Tree: root, Parents: []git.Hash{r.tip.Hash}, Author: b.Author, Email: b.Email, Date: r.tip.Date, Message: text, Signer: b.Signer}
+	data := git.CommitData{Tree: root, Parents: []git.Hash{r.tip.Hash}, Author: b.Author, Email: b.Email,
+		Date: r.tip.Date, Message: text, Signer: b.Signer}
 	commit, err := r.draft.Commit(data)
 	if err != nil || commit == old {
 		return commit, err
@@ -240,7 +243,8 @@ func (r *takingBack) rollbackDescription(ctx context.Context) (string, error) {
 		}
 		if _, ok := index[owner]; !ok {
 			index[owner] = len(change.Pipelines)
-			change.Pipelines = append(change.Pipelines, review.Pipeline{Name: owner, Before: map[string][]byte{}, After: map[string][]byte{}})
+			change.Pipelines = append(change.Pipelines,
+				review.Pipeline{Name: owner, Before: map[string][]byte{}, After: map[string][]byte{}})
 		}
 		p := change.Pipelines[index[owner]]
 		for _, side := range []struct {

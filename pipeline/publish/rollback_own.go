@@ -46,7 +46,8 @@ func (s *publicationSearch) publicationOfCommit(ctx context.Context, at, before 
 
 // newestRevertiblePublication returns the publication of a commit, if it is the last of the pipeline that can be taken
 // back; nil where an older one is to be looked for. An error names the person whose change would be lost.
-func (s *publicationSearch) newestRevertiblePublication(ctx context.Context, at, before *git.Commit) (*Publication, error) {
+func (s *publicationSearch) newestRevertiblePublication(ctx context.Context, at,
+	before *git.Commit) (*Publication, error) {
 	draft := s.branch.Mirror.NewDraft()
 	p, err := computePublication(draft, at, before)
 	if err != nil || !slices.Contains(p.Pipelines, s.pipeline) {
@@ -81,7 +82,8 @@ func (s *publicationSearch) newestRevertiblePublication(ctx context.Context, at,
 
 // describePerson names a commit that Prerig has not made.
 func describePerson(at *git.Commit) string {
-	return fmt.Sprintf("%.12s by %s, %q, is not Prerig's", at.Hash, foreign.Line(at.Author+" <"+at.AuthorEmail+">", maxSubject), foreign.Line(at.Subject, maxSubject))
+	return fmt.Sprintf("%.12s by %s, %q, is not Prerig's", at.Hash,
+		foreign.Line(at.Author+" <"+at.AuthorEmail+">", maxSubject), foreign.Line(at.Subject, maxSubject))
 }
 
 // isOurs reports whether Prerig has made the commit of a publication, or it merges exactly what Prerig had proposed.
@@ -126,8 +128,9 @@ func (p *Publication) isOf(draft *git.Draft, root git.Hash) (bool, error) {
 	return true, nil
 }
 
-// isPublish reports whether a commit is one that Prerig has made to publish, by its trailers. One that a person has amended, or has taken
-// over from elsewhere with its message, is not: it is another's, or has another tree than it names.
+// isPublish reports whether a commit is one that Prerig has made to publish, by its trailers. One that a person has
+// amended, or has taken over from elsewhere with its message, is not: it is another's, or has another tree than it
+// names.
 func (b *Branch) isPublish(commit *git.Commit) bool {
 	named, same := false, commit.ByAuthor && commit.AuthorEmail == b.Email
 	for line := range strings.Lines(commit.Body) {

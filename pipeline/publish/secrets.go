@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/secret/sops"
 )
 
-// checkSecrets refuses Secrets that everybody who can read the result could read, but for where all entries of spec.publish allow
-// or encrypt them.
+// checkSecrets refuses Secrets that everybody who can read the result could read, but for where all entries of
+// spec.publish allow or encrypt them.
 func checkSecrets(places []v1alpha1.Publish, objects []render.Object) error {
 	refuses := slices.IndexFunc(places, func(p v1alpha1.Publish) bool {
 		return p.Secrets != v1alpha1.SecretsAllow && p.Secrets != v1alpha1.SecretsEncrypt
@@ -42,7 +42,8 @@ func checkSecrets(places []v1alpha1.Publish, objects []render.Object) error {
 		more = fmt.Sprintf(" (and %d more)", count-1)
 	}
 	return &GateError{"secrets", fmt.Sprintf("%s%s has values that can be read: keep them out of Git with External Secrets, Sealed Secrets or SOPS, "+
-		"or set spec.publish[%d].secrets to Encrypt, or to Allow if all who can read %s may know them", first.ID(), more, refuses, places[refuses].Description())}
+		"or set spec.publish[%d].secrets to Encrypt, or to Allow if all who can read %s may know them", first.ID(),
+		more, refuses, places[refuses].Description())}
 }
 
 // secretValues are the fields of a Secret that hold what is secret, and the mark that SOPS leaves of its own.
@@ -52,8 +53,9 @@ type secretValues struct {
 	SOPS       map[string]any `json:"sops"`
 }
 
-// hasReadableValues reports whether an object is a Secret with a value that is neither empty nor encrypted by SOPS: with the object,
-// or before it was made a value, as kustomize's secretGenerator does. One that cannot be decoded counts as one.
+// hasReadableValues reports whether an object is a Secret with a value that is neither empty nor encrypted by SOPS:
+// with the object, or before it was made a value, as kustomize's secretGenerator does. One that cannot be decoded
+// counts as one.
 func hasReadableValues(object render.Object) bool {
 	if object.APIVersion != "v1" || object.Kind != "Secret" {
 		return false

@@ -80,7 +80,8 @@ type Written struct {
 // Repositories reaches repositories of Git and of artifacts. source.Fetcher does.
 type Repositories interface {
 	// Repository returns the mirror of a repository and the way to reach it.
-	Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error)
+	Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote,
+		error)
 	// Registry returns the way to a repository in a registry, with the keys of a secret.
 	Registry(url string, keys map[string][]byte, insecure bool) (*oci.Registry, error)
 }
@@ -115,7 +116,8 @@ type Lock func(ctx context.Context, name string) (unlock func(), err error)
 
 // NewTargets returns Targets for opening places to publish to. Secrets may be nil; limits bound
 // how much of the previous files is read. dog abandons what hangs, and may be nil.
-func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits, dog *watchdog.Watchdog) *Targets {
+func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits,
+	dog *watchdog.Watchdog) *Targets {
 	return &Targets{
 		repositories: repositories, secrets: secrets, limits: limits, heads: readEach, watchdog: dog,
 		batcher: changeBatcher{lock: lock, watchdog: dog},
@@ -127,8 +129,8 @@ func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, lim
 // opened.
 func (t *Targets) LimitRuns(n int) { t.batcher.slots = n }
 
-// WaitForStalled sets how long changes of one cause wait for one of them that does not come to an end, before they are published without
-// it, at least; it is three seconds otherwise. It is to be called before the first entry is opened.
+// WaitForStalled sets how long changes of one cause wait for one of them that does not come to an end, before they are
+// published without it, at least; it is three seconds otherwise. It is to be called before the first entry is opened.
 func (t *Targets) WaitForStalled(d time.Duration) { t.batcher.batches.stall = d }
 
 // Readers returns Targets that can only read what is published: no signing key is needed. heads is called for the
@@ -149,7 +151,8 @@ func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publis
 	if !ok {
 		return nil, errors.New("the entry of spec.publish names no place to publish to")
 	}
-	step := watchdog.Step{Name: watchdog.StepPublish, Subject: "opening " + namespace + " " + to.Target(), Limit: openTimeout}
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: "opening " + namespace + " " + to.Target(),
+		Limit: openTimeout}
 	target, err := watchdog.Run(ctx, t.watchdog, step, func(ctx context.Context) (Interface, error) { return kind.open(t, ctx, namespace, to) })
 	if err != nil {
 		return nil, err
@@ -190,14 +193,14 @@ func Check(to v1alpha1.Publish) (field string, err error) {
 	return "", nil
 }
 
-// Enter notes the start of a pipeline's job of a cause that has size jobs, so that their results become one commit for each
-// branch: what is published waits for the others until each has something to publish, or has left.
+// Enter notes the start of a pipeline's job of a cause that has size jobs, so that their results become one commit for
+// each branch: what is published waits for the others until each has something to publish, or has left.
 func (t *Targets) Enter(cause, pipeline string, size int) {
 	t.batcher.batches.recordJobStart(cause, pipeline, size)
 }
 
-// Leave notes that a job has ended, or that it will take so long that the others of its cause had better not wait. It may be
-// called more than once.
+// Leave notes that a job has ended, or that it will take so long that the others of its cause had better not wait. It
+// may be called more than once.
 func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.recordJobLeft(cause, pipeline) }
 
 const (
@@ -205,7 +208,7 @@ const (
 	openTimeout = time.Minute
 	// publishTimeout bounds one commit or artifact with its retries.
 	publishTimeout = 5 * time.Minute
-	// PublishWait bounds Publish and Remove of all kinds: a commit that is under way, the wait for others of the same cause, the
-	// lock, and the commit itself.
+	// PublishWait bounds Publish and Remove of all kinds: a commit that is under way, the wait for others of the same
+	// cause, the lock, and the commit itself.
 	PublishWait = 3*publishTimeout + batchLongest + 2*time.Minute
 )

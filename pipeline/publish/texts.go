@@ -10,8 +10,8 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// Texts remembers the objects of one result as they are written: findings are placed in them, and each place gets them. The zero value
-// remembers none yet, and nil never does. It is safe for concurrent use.
+// Texts remembers the objects of one result as they are written: findings are placed in them, and each place gets them.
+// The zero value remembers none yet, and nil never does. It is safe for concurrent use.
 type Texts struct {
 	mu    sync.Mutex
 	known map[textKey][]byte

@@ -27,7 +27,8 @@ type undone struct {
 const maxUndone = 50
 
 // findUndoneChanges computes what a change undoes. Unreadable parts are not named: they do not block publishing.
-func (b *Branch) findUndoneChanges(ctx context.Context, e *branchEdit, at branchHead, c Change, outcome Outcome) *undone {
+func (b *Branch) findUndoneChanges(ctx context.Context, e *branchEdit, at branchHead, c Change,
+	outcome Outcome) *undone {
 	if at.root.IsZero() || len(c.Written) == 0 {
 		return nil
 	}
@@ -59,7 +60,8 @@ func (b *Branch) findUndoneChanges(ctx context.Context, e *branchEdit, at branch
 	return out
 }
 
-// lastEdit returns the newest commit of a branch that is not Prerig's and changed one of the files, nil where none is found.
+// lastEdit returns the newest commit of a branch that is not Prerig's and changed one of the files, nil where none is
+// found.
 func (b *Branch) lastEdit(ctx context.Context, draft *git.Draft, tip git.Hash, files map[string]bool) *git.Commit {
 	for left := maxUndone; left > 0 && !tip.IsZero(); left-- {
 		at, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: tip})

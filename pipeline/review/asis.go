@@ -33,7 +33,9 @@ func (r *review) lintBefore(p *Pipeline) result.Results {
 	var around lint.Surroundings
 	for _, s := range sides {
 		if m := s.meta; lint.ReadsKind(m.APIVersion, m.Kind) {
-			around.Objects = append(around.Objects, lint.Object{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Namespace: m.Namespace, Object: s.value, File: &result.File{Path: s.path}})
+			around.Objects = append(around.Objects,
+				lint.Object{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Namespace: m.Namespace,
+					Object: s.value, File: &result.File{Path: s.path}})
 			continue
 		}
 		for _, in := range r.lintInputs(s, namespaces) {
@@ -55,7 +57,8 @@ func (r *review) lintInputs(s *side, namespaces map[string]map[string]string) (o
 	}
 	for _, t := range templates {
 		in := lint.Input{
-			APIVersion: s.meta.APIVersion, Kind: s.meta.Kind, Name: s.meta.Name, Namespace: s.meta.Namespace, Field: t.Field, After: t.Pod, File: &result.File{Path: s.path},
+			APIVersion: s.meta.APIVersion, Kind: s.meta.Kind, Name: s.meta.Name, Namespace: s.meta.Namespace,
+			Field: t.Field, After: t.Pod, File: &result.File{Path: s.path},
 		}
 		if t.Field != "" {
 			in.Replicas = lint.Replicas(s.value)

@@ -69,7 +69,8 @@ func (r *review) destructiveDeletionsSection() section {
 // listedTaken is how many objects are named that take others with them.
 const listedTaken = 50
 
-// deletedPiece is about the objects of one kind. added are pipelines of the change that add an object of the same name: it may only move.
+// deletedPiece is about the objects of one kind. added are pipelines of the change that add an object of the same name:
+// it may only move.
 func (r *review) deletedPiece(kind string, objects []*object, added map[string]string) piece {
 	var names []string
 	for _, o := range objects {

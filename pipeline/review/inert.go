@@ -34,8 +34,8 @@ func longCodeSpan(text string, most int) string {
 	return ticks + text + ticks
 }
 
-// FencedBlock shows a text as a fenced block of Markdown, in a language such as diff. The fence is longer than any row of backticks in
-// the text, so that the text cannot end it.
+// FencedBlock shows a text as a fenced block of Markdown, in a language such as diff. The fence is longer than any row
+// of backticks in the text, so that the text cannot end it.
 func FencedBlock(language, text string) string {
 	fence := strings.Repeat("`", max(2, longestRun(text))+1)
 	return fence + language + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence + "\n"
@@ -72,7 +72,8 @@ func truncateWithCount(text string, most int) string {
 }
 
 var (
-	// closingWord is what hosts take for the closing of an issue, if one follows: GitHub, GitLab, Gitea, Bitbucket and Azure DevOps.
+	// closingWord is what hosts take for the closing of an issue, if one follows: GitHub, GitLab, Gitea, Bitbucket and
+	// Azure DevOps.
 	closingWord = lazyregexp.New(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|complete[sd]?|(?:re)?open(?:s|ed|ing)?)\b`)
 	// issueAfter is an issue that follows.
 	issueAfter = lazyregexp.New(`(?i)^[ \t]*[:\-]?[ \t]*(?:(?:issues?|bugs?|task|ticket)[ \t]+)?(?:[\w./-]*[#!&$][\w]|[a-z][a-z0-9_]+-[0-9]|gh-|gl-|https?:)`)

@@ -66,9 +66,11 @@ func templateContainers(t workload.Template) (out []container) {
 			name, _ := value["name"].(string)
 			image, _ := value["image"].(string)
 			resources, _ := value["resources"].(map[string]any)
-			c := container{at: t.Field + "\x00" + name, image: image, requests: amountsOf(resources["requests"]), limits: amountsOf(resources["limits"])}
+			c := container{at: t.Field + "\x00" + name, image: image, requests: amountsOf(resources["requests"]),
+				limits: amountsOf(resources["limits"])}
 			// What has a limit and no request requests the limit.
-			c.requests.cpu, c.requests.memory = cmp.Or(c.requests.cpu, c.limits.cpu), cmp.Or(c.requests.memory, c.limits.memory)
+			c.requests.cpu, c.requests.memory = cmp.Or(c.requests.cpu, c.limits.cpu), cmp.Or(c.requests.memory,
+				c.limits.memory)
 			c.runs = list == "containers" || value["restartPolicy"] == "Always"
 			out = append(out, c)
 		}

@@ -286,8 +286,8 @@ func (o *object) sourceChange() *group.Unit {
 	return o.groupingUnit(old, now, nil)
 }
 
-// onlyInjectionDiffers reports whether the objects without their injection mean the same, in whatever writing, while one at least has an
-// injection.
+// onlyInjectionDiffers reports whether the objects without their injection mean the same, in whatever writing, while
+// one at least has an injection.
 func (o *object) onlyInjectionDiffers() bool {
 	injected := !bytes.Equal(o.before.text, o.before.bareText) || !bytes.Equal(o.after.text, o.after.bareText)
 	return injected && reflect.DeepEqual(o.before.bare, o.after.bare)

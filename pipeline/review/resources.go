@@ -46,7 +46,8 @@ func (r *review) resourceChangesSection() section {
 	}
 	out.WriteString("| | before | after | change |\n|---|---|---|---|\n" + strings.Join(rows, ""))
 	fmt.Fprintf(&out, "\nSum over %s that changed: %s before, %s after.%s\n", countWithNoun(sums.workloads, "workload"),
-		countWithNoun(int(min(sums.pods[0], math.MaxInt32)), "pod"), formatNumber(sums.pods[1]), sums.describeUnknownReplicas())
+		countWithNoun(int(min(sums.pods[0], math.MaxInt32)),
+			"pod"), formatNumber(sums.pods[1]), sums.describeUnknownReplicas())
 	s.pieces = []piece{{rank: rankResources, forms: []string{out.String()}}}
 	return s
 }

@@ -41,7 +41,8 @@ type Pipeline struct {
 	Name string
 	// Sources are the first source and the mounted ones.
 	Sources []Source
-	// Before and After are the files as they are published, by their paths; After is empty where the pipeline is removed.
+	// Before and After are the files as they are published, by their paths; After is empty where the pipeline is
+	// removed.
 	Before, After map[string][]byte
 	// Findings of lint and of the gates.
 	Findings Findings
@@ -52,7 +53,8 @@ type Pipeline struct {
 	NotCompared string
 	// Command makes After again.
 	Command string
-	// PolicyBefore and PolicyAfter are digests of the policies, ToolBefore and ToolAfter versions of Prerig; "" where that is not known.
+	// PolicyBefore and PolicyAfter are digests of the policies, ToolBefore and ToolAfter versions of Prerig; "" where
+	// that is not known.
 	PolicyBefore, PolicyAfter string
 	ToolBefore, ToolAfter     string
 }

@@ -90,7 +90,8 @@ func (r *review) summaryCounts() string {
 	if compared > len(pipelines) {
 		of = fmt.Sprintf(" of %d", compared)
 	}
-	return fmt.Sprintf("**%d%s %s%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of, r.change.noun(), map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
+	return fmt.Sprintf("**%d%s %s%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of,
+		r.change.noun(), map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
 		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
 }
 
@@ -200,7 +201,8 @@ func (r *review) changeForms(c group.Change) (forms []string, short bool) {
 	if r.all || len(lines) <= shownLines {
 		return []string{full, brief}, false
 	}
-	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, FencedBlock("diff", strings.Join(lines[:shownLines], "\n")), countWithNoun(len(lines)-shownLines, "more line"))
+	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head,
+		FencedBlock("diff", strings.Join(lines[:shownLines], "\n")), countWithNoun(len(lines)-shownLines, "more line"))
 	return []string{start, brief}, true
 }
 

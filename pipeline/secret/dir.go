@@ -18,13 +18,15 @@ import (
 
 // Reader reads secrets by name.
 type Reader interface {
-	// Secret returns the keys of a secret for a purpose, or an error where it is not meant for that. Errors never contain a value.
+	// Secret returns the keys of a secret for a purpose, or an error where it is not meant for that. Errors never
+	// contain a value.
 	Secret(ctx context.Context, namespace, name string, purpose Purpose) (map[string][]byte, error)
 }
 
 // Read returns the keys of the secret that a pipeline of a namespace refers to, or nil without a reference. from
 // may be nil if no secrets exist.
-func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObjectReference, purpose Purpose) (map[string][]byte, error) {
+func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObjectReference,
+	purpose Purpose) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -38,9 +40,9 @@ func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObj
 	return keys, nil
 }
 
-// Dir reads secrets from a directory: NAMESPACE/NAME/KEY, and NAME/KEY for pipelines without a namespace, as they
-// are when Secrets are mounted. Pipelines of a namespace cannot reach the secrets of another, and a secret with the key KeyHosts
-// is for the servers that it names. Without it one is for every server, but over plain http for none.
+// Dir reads secrets from a directory: NAMESPACE/NAME/KEY, and NAME/KEY for pipelines without a namespace, as they are
+// when Secrets are mounted. Pipelines of a namespace cannot reach the secrets of another, and a secret with the key
+// KeyHosts is for the servers that it names. Without it one is for every server, but over plain http for none.
 type Dir struct {
 	// Path of the directory.
 	Path string

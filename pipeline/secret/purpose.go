@@ -19,7 +19,8 @@ const KeyHosts = ".hosts"
 
 // Purpose is what a secret is asked for.
 type Purpose struct {
-	// URL of the server that it is used with. It is empty for a key that is only used here, such as one that signs commits.
+	// URL of the server that it is used with. It is empty for a key that is only used here, such as one that signs
+	// commits.
 	URL string
 	// Signs reports whether the secret signs what the server receives, and is not sent itself.
 	Signs bool
@@ -47,9 +48,11 @@ func (p Purpose) checkSecretPurpose(hosts string, stated, required bool) error {
 	if !stated {
 		switch {
 		case plain:
-			return fmt.Errorf("it would go to %s over plain http; if that is meant, write http://%s into its key %s", server.Host, server.Host, KeyHosts)
+			return fmt.Errorf("it would go to %s over plain http; if that is meant, write http://%s into its key %s",
+				server.Host, server.Host, KeyHosts)
 		case required:
-			return fmt.Errorf("it does not say which servers it is for; write %s into its key %s", server.Host, KeyHosts)
+			return fmt.Errorf("it does not say which servers it is for; write %s into its key %s", server.Host,
+				KeyHosts)
 		}
 		return nil
 	}
@@ -59,7 +62,8 @@ func (p Purpose) checkSecretPurpose(hosts string, stated, required bool) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it is not for %s: its key %s does not name that server%s", server.Host, KeyHosts, map[bool]string{true: " with http:// in front"}[plain])
+	return fmt.Errorf("it is not for %s: its key %s does not name that server%s", server.Host, KeyHosts,
+		map[bool]string{true: " with http:// in front"}[plain])
 }
 
 // hostLineAllowsServer reports whether a line of a secret's hosts allows a server.

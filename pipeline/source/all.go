@@ -54,10 +54,11 @@ func (s *Snapshot) SourceRevisions() []v1alpha1.SourceRevision {
 	return out
 }
 
-// FetchAll returns the sources of a pipeline as one snapshot: that of the first, with the files of the others below their mount
-// paths. All are looked at at the same time, each with its own credentials, and an error names every one that failed. Resolved is
-// when the first of them was looked at.
-func FetchAll(ctx context.Context, from Interface, scope Scope, all []v1alpha1.NamedSource, revisions Revisions) (*Snapshot, error) {
+// FetchAll returns the sources of a pipeline as one snapshot: that of the first, with the files of the others below
+// their mount paths. All are looked at at the same time, each with its own credentials, and an error names every one
+// that failed. Resolved is when the first of them was looked at.
+func FetchAll(ctx context.Context, from Interface, scope Scope, all []v1alpha1.NamedSource,
+	revisions Revisions) (*Snapshot, error) {
 	return CombineAll(all, func(one v1alpha1.NamedSource) (*Snapshot, error) {
 		return from.Fetch(ctx, scope, one.Source, revisions[one.MountPath])
 	}, false)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Once asks for each thing once, also where several want it at the same time, and remembers the answers. The zero value is
-// ready. It is safe for concurrent use.
+// Once asks for each thing once, also where several want it at the same time, and remembers the answers. The zero value
+// is ready. It is safe for concurrent use.
 type Once[T any] struct {
 	// Last is the number of newest answers to remember, not counting errors: a caller that has waited in vain for
 	// the answer of another one asks itself. 0 remembers everything, errors too.

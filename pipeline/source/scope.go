@@ -17,7 +17,8 @@ import (
 type Scope struct {
 	// Namespace that secrets are read from.
 	Namespace string
-	// Submodules are the repositories that submodules may lead to, of those that Options.Sources allows; nil sets no further bound.
+	// Submodules are the repositories that submodules may lead to, of those that Options.Sources allows; nil sets no
+	// further bound.
 	Submodules []giturl.Pattern
 	// Whose names the pipelines that are bound so, in messages.
 	Whose string

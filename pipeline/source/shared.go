@@ -59,7 +59,8 @@ func (s *Shared) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, re
 }
 
 // Newest returns the revision that a Git repository is at, and when it was looked at; "" where that is not shared.
-func (s *Shared) Newest(ctx context.Context, scope Scope, src v1alpha1.Source) (revision string, at time.Time, err error) {
+func (s *Shared) Newest(ctx context.Context, scope Scope,
+	src v1alpha1.Source) (revision string, at time.Time, err error) {
 	if src.Git == nil || src.Git.Ref.Commit != "" {
 		return "", time.Time{}, nil
 	}

@@ -67,8 +67,8 @@ func lookKey(scope Scope, src v1alpha1.Source) string {
 	return string(key)
 }
 
-// Seen reports whether all sources of a pipeline were at these revisions when their servers were asked last, which is no longer ago
-// than that.
+// Seen reports whether all sources of a pipeline were at these revisions when their servers were asked last, which is
+// no longer ago than that.
 func (s *Shared) Seen(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, ago time.Duration) bool {
 	for _, one := range all {
 		last := s.seen.lastSightingOf(lookKey(scope, one.Source))
@@ -79,8 +79,8 @@ func (s *Shared) Seen(scope Scope, all []v1alpha1.NamedSource, revisions Revisio
 	return true
 }
 
-// HasMoved reports whether one of the sources of a pipeline was at another revision than these when its server was asked last, which was
-// later than that.
+// HasMoved reports whether one of the sources of a pipeline was at another revision than these when its server was
+// asked last, which was later than that.
 func (s *Shared) HasMoved(scope Scope, all []v1alpha1.NamedSource, revisions Revisions, since time.Time) bool {
 	for _, one := range all {
 		last := s.seen.lastSightingOf(lookKey(scope, one.Source))

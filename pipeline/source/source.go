@@ -96,7 +96,8 @@ type Snapshot struct {
 	URL string
 	// Revision as Flux writes it: main@sha1:…, latest@sha256:… or dir@sha256:….
 	Revision string
-	// Digest is the revision without its name: the commit's or the manifest's, without an algorithm in front for a commit.
+	// Digest is the revision without its name: the commit's or the manifest's, without an algorithm in front for a
+	// commit.
 	Digest string
 	// Date is the date of the commit, or the creation date that the artifact declares. It is zero if unknown.
 	Date time.Time
@@ -107,7 +108,8 @@ type Snapshot struct {
 	// Damaged reports whether a file could not be read because the local copy is damaged, which the next fetch
 	// repairs.
 	Damaged func() bool
-	// Mounted are the further sources whose files Tree holds too. The other fields are those of the first source, but Resolved.
+	// Mounted are the further sources whose files Tree holds too. The other fields are those of the first source, but
+	// Resolved.
 	Mounted []Mounted
 }
 
@@ -127,7 +129,8 @@ func (f *Fetcher) Fetch(ctx context.Context, scope Scope, src v1alpha1.Source, r
 }
 
 // Repository returns the mirror of a Git repository and the way to reach it.
-func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
+func (f *Fetcher) Repository(ctx context.Context, namespace, url string,
+	ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
 	keys, err := secret.Read(ctx, f.options.Secrets, namespace, ref, secret.At(url))
 	if err != nil {
 		return nil, nil, err
@@ -140,8 +143,10 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
-// Resolve returns the current commit of a branch or tag of a repository, or "" if none has that name, and whether it is a tag.
-func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (commit string, tag bool, err error) {
+// Resolve returns the current commit of a branch or tag of a repository, or "" if none has that name, and whether it is
+// a tag.
+func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference,
+	name string) (commit string, tag bool, err error) {
 	_, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {
 		return "", false, err
@@ -182,7 +187,8 @@ func (f *Fetcher) Trim(ctx context.Context, limit int64) error { return f.store.
 
 // remoteFor keeps one remote for each URL and secret, so that connections are used again. Two secrets with the same
 // keys may be for other repositories.
-func (f *Fetcher) remoteFor(namespace, url string, ref *meta.LocalObjectReference, keys map[string][]byte) (*git.Remote, error) {
+func (f *Fetcher) remoteFor(namespace, url string, ref *meta.LocalObjectReference,
+	keys map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(keys)
 	if ref != nil {
 		key += "\x00" + namespace + "\x00" + ref.Name
@@ -223,7 +229,8 @@ func secretDigest(secret map[string][]byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func (f *Fetcher) fetchGit(ctx context.Context, scope Scope, src *v1alpha1.GitSource, revision string) (*Snapshot, error) {
+func (f *Fetcher) fetchGit(ctx context.Context, scope Scope, src *v1alpha1.GitSource,
+	revision string) (*Snapshot, error) {
 	mirror, remote, err := f.Repository(ctx, scope.Namespace, src.URL, src.SecretRef)
 	if err != nil {
 		return nil, err
@@ -239,7 +246,8 @@ func (f *Fetcher) fetchGit(ctx context.Context, scope Scope, src *v1alpha1.GitSo
 		}
 	}
 	return &Snapshot{
-		Tree: files, URL: src.URL, Revision: commit.Revision(), Digest: commit.Hash.String(), Date: commit.Date, Commit: commit,
+		Tree: files, URL: src.URL, Revision: commit.Revision(), Digest: commit.Hash.String(), Date: commit.Date,
+		Commit:  commit,
 		Damaged: mirror.Damaged,
 	}, nil
 }
@@ -263,7 +271,8 @@ func gitRef(ref v1alpha1.GitRef, revision string) git.Ref {
 	return out
 }
 
-func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource, revision string) (*Snapshot, error) {
+func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource,
+	revision string) (*Snapshot, error) {
 	keys, err := secret.Read(ctx, f.options.Secrets, namespace, src.SecretRef, secret.AtRegistry(src.URL, src.Insecure))
 	if err != nil {
 		return nil, err
@@ -293,7 +302,8 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	}
 	named := *artifact
 	named.Tag = ref.Tag
-	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
+	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest,
+		Date: named.Created}, nil
 }
 
 // Registry returns access to a repository in a registry. It does not contact the registry.
@@ -307,7 +317,8 @@ func (f *Fetcher) Registry(url string, keys map[string][]byte, insecure bool) (*
 }
 
 // pullArtifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.
-func (f *Fetcher) pullArtifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
+func (f *Fetcher) pullArtifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource,
+	digest string) (*oci.Artifact, error) {
 	pulled := false
 	artifact, err := f.artifacts.Get(src.URL+"@"+digest+" "+src.LayerMediaType, func() (*oci.Artifact, error) {
 		pulled = true
@@ -335,5 +346,6 @@ func (f *Fetcher) readDir(src *v1alpha1.DirSource) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Snapshot{Tree: files, URL: src.Path, Revision: "dir@sha256:" + files.ID(), Digest: "sha256:" + files.ID()}, nil
+	return &Snapshot{Tree: files, URL: src.Path, Revision: "dir@sha256:" + files.ID(), Digest: "sha256:" + files.ID()},
+		nil
 }

@@ -45,13 +45,14 @@ type submoduleFetcher struct {
 }
 
 // mountSubmodules returns the files of a source with those of its submodules.
-func (f *Fetcher) mountSubmodules(ctx context.Context, scope Scope, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
+func (f *Fetcher) mountSubmodules(ctx context.Context, scope Scope, src *v1alpha1.GitSource,
+	files *tree.Tree) (*tree.Tree, error) {
 	s := &submoduleFetcher{fetcher: f, scope: scope, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
 	return s.mountAll(ctx, submoduleSource{src.URL, src.SecretRef}, files)
 }
 
-// ofSameHost uses the secret of a source for repositories on its own host only. One that is reached through another host gets
-// none, wherever it is: what is on that host is not ours to trust.
+// ofSameHost uses the secret of a source for repositories on its own host only. One that is reached through another
+// host gets none, wherever it is: what is on that host is not ours to trust.
 func ofSameHost(in submoduleSource, target string) (submoduleSource, bool) {
 	r := submoduleSource{url: target}
 	if giturl.SameServer(in.url, target) {
@@ -71,7 +72,8 @@ func (s *submoduleFetcher) mountAll(ctx context.Context, in submoduleSource, fil
 }
 
 // mountBelow mounts the submodules of one tree, which is at a path of the whole.
-func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, files *tree.Tree, at string, depth int) error {
+func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, files *tree.Tree, at string,
+	depth int) error {
 	modules, err := readModules(files)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path.Join(at, ".gitmodules"), err)
@@ -118,7 +120,8 @@ func (f *Fetcher) CheckReach(scope Scope, url string) error {
 		return errors.New("pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources")
 	}
 	if allowed := scope.Submodules; allowed != nil && !giturl.Allows(allowed, url) {
-		return fmt.Errorf("%s may not read its repository; who runs the daemon can allow it with the tenant's sources", scope.Whose)
+		return fmt.Errorf("%s may not read its repository; who runs the daemon can allow it with the tenant's sources",
+			scope.Whose)
 	}
 	return nil
 }
@@ -144,9 +147,10 @@ func readModules(files *tree.Tree) ([]*config.Submodule, error) {
 	return out, nil
 }
 
-// Files returns the files of a repository at an exact commit. One that was fetched before costs the server a question only
-// where it has not let these credentials read for git.AccessBound.
-func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
+// Files returns the files of a repository at an exact commit. One that was fetched before costs the server a question
+// only where it has not let these credentials read for git.AccessBound.
+func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference,
+	commit string) (*tree.Tree, error) {
 	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {
 		return nil, err
@@ -162,7 +166,8 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 }
 
 // FilesWithSubmodules is Files, with the submodules whose repositories are allowed: allow returns how to fetch one.
-func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
+func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference,
+	commit string,
 	allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool),
 ) (*tree.Tree, error) {
 	files, err := f.Files(ctx, namespace, url, ref, commit)

@@ -15,9 +15,11 @@ import (
 func (m *Metrics) Catalog(now func() []catalog.Status) {
 	names := []string{"catalog"}
 	m.registry.MustRegister(&catalogCollector{
-		now:      now,
-		readable: prometheus.NewDesc("prerig_catalog_readable", "1 where a directory or repository of pipelines could be read the last time, else 0.", names, nil),
-		last:     prometheus.NewDesc("prerig_catalog_last_read_timestamp_seconds", "When pipelines were last read with success.", names, nil),
+		now: now,
+		readable: prometheus.NewDesc("prerig_catalog_readable",
+			"1 where a directory or repository of pipelines could be read the last time, else 0.", names, nil),
+		last: prometheus.NewDesc("prerig_catalog_last_read_timestamp_seconds",
+			"When pipelines were last read with success.", names, nil),
 	})
 }
 
@@ -54,7 +56,8 @@ func (m *Metrics) Removals(list func() []prune.Removal) {
 			}
 			return counts
 		},
-		desc: prometheus.NewDesc("prerig_removals", "Pipelines that are gone and not removed yet, by state.", []string{"state"}, nil),
+		desc: prometheus.NewDesc("prerig_removals", "Pipelines that are gone and not removed yet, by state.",
+			[]string{"state"}, nil),
 	})
 }
 

@@ -49,13 +49,15 @@ func NewMetrics(version string) *Metrics {
 			Name: "prerig_removed_pipelines_total", Help: "Pipelines that were gone and removed by this process.",
 		}),
 		remembered: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "prerig_remembered_builds_total", Help: "Builds that could be remembered, by whether they were: hit or miss.",
+			Name: "prerig_remembered_builds_total",
+			Help: "Builds that could be remembered, by whether they were: hit or miss.",
 		}, []string{"outcome"}),
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prerig_notifications_total", Help: "Notifications about runs by kind and outcome, after the last try of each.",
 		}, []string{"kind", "outcome"}),
 		eventToCommit: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "prerig_event_to_commit_seconds", Help: "Time from the storing of an event to what it led to being published.", Buckets: seconds,
+			Name: "prerig_event_to_commit_seconds",
+			Help: "Time from the storing of an event to what it led to being published.", Buckets: seconds,
 		}),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "prerig_step_seconds", Help: "Time that the steps of a run take.", Buckets: seconds,
@@ -73,10 +75,12 @@ func NewMetrics(version string) *Metrics {
 		Name: "prerig_renderer_isolation", Help: "Whether renderers are kept from the machine by a layer: 1 or 0.",
 	}, []string{"layer"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "prerig_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
+		Name: "prerig_build_info", Help: "Always 1; the version is a label.",
+		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.remembered, m.notifications, m.eventToCommit, m.steps, m.isolation, build,
+	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.remembered, m.notifications, m.eventToCommit,
+		m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.overdue = newOverdueSteps(m.registry)
 	return m

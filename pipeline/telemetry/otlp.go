@@ -41,7 +41,8 @@ type exporter struct {
 
 func newExporter(endpoint string, headers map[string]string) *exporter {
 	return &exporter{
-		client: http.Client{Timeout: requestTimeout}, endpoint: endpoint, headers: headers, stopped: make(chan struct{}),
+		client: http.Client{Timeout: requestTimeout}, endpoint: endpoint, headers: headers,
+		stopped: make(chan struct{}),
 	}
 }
 

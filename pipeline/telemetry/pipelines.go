@@ -34,12 +34,19 @@ func (m *Metrics) Pipelines(list func() []Pipeline, states []string, limit int) 
 	m.registry.MustRegister(&pipelineCollector{
 		list: list, states: states, limit: limit,
 		byState: prometheus.NewDesc("prerig_pipelines", "Pipelines by state.", []string{"state"}, nil),
-		omitted: prometheus.NewDesc("prerig_pipelines_omitted", "Pipelines that have no series of their own, as there are more than metrics.pipelines.", nil, nil),
-		info:    prometheus.NewDesc("prerig_pipeline_info", "Always 1; the state of a pipeline is a label.", append(names, "state"), nil),
-		ready:   prometheus.NewDesc("prerig_pipeline_ready", "1 where the last run of a pipeline succeeded, else 0.", names, nil),
-		stopped: prometheus.NewDesc("prerig_pipeline_suspended", "1 where a pipeline is suspended, else 0.", names, nil),
-		success: prometheus.NewDesc("prerig_pipeline_last_success_timestamp_seconds", "When a run of a pipeline last succeeded, 0 for never. Looks that find nothing new are no runs.", names, nil),
-		failed:  prometheus.NewDesc("prerig_pipeline_consecutive_failures", "Runs of a pipeline that have failed since the last that succeeded.", names, nil),
+		omitted: prometheus.NewDesc("prerig_pipelines_omitted",
+			"Pipelines that have no series of their own, as there are more than metrics.pipelines.", nil, nil),
+		info: prometheus.NewDesc("prerig_pipeline_info", "Always 1; the state of a pipeline is a label.",
+			append(names, "state"), nil),
+		ready: prometheus.NewDesc("prerig_pipeline_ready", "1 where the last run of a pipeline succeeded, else 0.",
+			names, nil),
+		stopped: prometheus.NewDesc("prerig_pipeline_suspended", "1 where a pipeline is suspended, else 0.", names,
+			nil),
+		success: prometheus.NewDesc("prerig_pipeline_last_success_timestamp_seconds",
+			"When a run of a pipeline last succeeded, 0 for never. Looks that find nothing new are no runs.", names,
+			nil),
+		failed: prometheus.NewDesc("prerig_pipeline_consecutive_failures",
+			"Runs of a pipeline that have failed since the last that succeeded.", names, nil),
 	})
 }
 
@@ -80,15 +87,16 @@ func (c *pipelineCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		out <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, p.Namespace, p.Name, p.State)
 		for desc, value := range map[*prometheus.Desc]float64{
-			c.ready: boolToGauge(p.Ready), c.stopped: boolToGauge(p.Suspended), c.success: success, c.failed: float64(p.ConsecutiveFailures),
+			c.ready: boolToGauge(p.Ready), c.stopped: boolToGauge(p.Suspended), c.success: success,
+			c.failed: float64(p.ConsecutiveFailures),
 		} {
 			out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, p.Namespace, p.Name)
 		}
 	}
 }
 
-// fairShare returns at most limit pipelines that have names, and how many are left out: of each namespace the first by name, as many
-// as of any other that has so many.
+// fairShare returns at most limit pipelines that have names, and how many are left out: of each namespace the first by
+// name, as many as of any other that has so many.
 func fairShare(all []Pipeline, limit int) (shown []Pipeline, omitted int) {
 	type ranked struct {
 		Pipeline

@@ -18,10 +18,13 @@ import (
 func (m *Metrics) Queue(depth func(ctx context.Context) (queue.Depth, error), writable func() bool) {
 	m.registry.MustRegister(
 		&queueCollector{
-			depth:    depth,
-			jobs:     prometheus.NewDesc("prerig_queue_jobs", "Jobs that are not done, those of prerig_queue_retrying_jobs included.", nil, nil),
-			retrying: prometheus.NewDesc("prerig_queue_retrying_jobs", "Jobs that have failed and are tried again.", nil, nil),
-			age:      prometheus.NewDesc("prerig_queue_age_seconds", "How long ago the oldest job was asked for that has not failed; 0 without one.", nil, nil),
+			depth: depth,
+			jobs: prometheus.NewDesc("prerig_queue_jobs",
+				"Jobs that are not done, those of prerig_queue_retrying_jobs included.", nil, nil),
+			retrying: prometheus.NewDesc("prerig_queue_retrying_jobs", "Jobs that have failed and are tried again.",
+				nil, nil),
+			age: prometheus.NewDesc("prerig_queue_age_seconds",
+				"How long ago the oldest job was asked for that has not failed; 0 without one.", nil, nil),
 		},
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "prerig_queue_writable", Help: "1 where events and jobs can be stored, else 0: a full disk, a full queue, a write that failed, no connection.",
@@ -32,9 +35,11 @@ func (m *Metrics) Queue(depth func(ctx context.Context) (queue.Depth, error), wr
 // Disk measures the file system of the state directory each time the metrics are read.
 func (m *Metrics) Disk(dir string) {
 	m.registry.MustRegister(&diskCollector{
-		dir:       dir,
-		available: prometheus.NewDesc("prerig_state_available_bytes", "Bytes that can still be written to the disk of the state directory.", nil, nil),
-		capacity:  prometheus.NewDesc("prerig_state_capacity_bytes", "Size of the disk of the state directory.", nil, nil),
+		dir: dir,
+		available: prometheus.NewDesc("prerig_state_available_bytes",
+			"Bytes that can still be written to the disk of the state directory.", nil, nil),
+		capacity: prometheus.NewDesc("prerig_state_capacity_bytes", "Size of the disk of the state directory.", nil,
+			nil),
 	})
 }
 

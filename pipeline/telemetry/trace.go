@@ -32,7 +32,8 @@ func Trace(c config.Tracing, version string) (stop func(context.Context) error, 
 	if !strings.HasSuffix(endpoint, "/v1/traces") {
 		endpoint += "/v1/traces"
 	}
-	about := resource.NewSchemaless(attribute.String("service.name", "prerig"), attribute.String("service.version", version))
+	about := resource.NewSchemaless(attribute.String("service.name", "prerig"),
+		attribute.String("service.version", version))
 	provider := trace.NewTracerProvider(trace.WithBatcher(newExporter(endpoint, headers)), trace.WithResource(about),
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(c.Ratio))))
 	otel.SetTracerProvider(provider)

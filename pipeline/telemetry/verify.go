@@ -16,12 +16,14 @@ func (m *Metrics) Clusters(now func() []watch.Found) {
 		return prometheus.NewDesc(name, help, append([]string{"cluster"}, labels...), nil)
 	}
 	m.registry.MustRegister(&clusterCollector{
-		now:       now,
-		ok:        desc("prerig_verify_success", "1 where a cluster could be compared with what is committed the last time, else 0."),
-		at:        desc("prerig_verify_timestamp_seconds", "When a cluster was compared last, with success or not."),
-		pods:      desc("prerig_verify_pods", "Pods of a cluster by how they compare with what is committed.", "state"),
-		running:   desc("prerig_verify_sidecar_pods", "Pods by the version of a sidecar that they run.", "container", "version"),
-		committed: desc("prerig_verify_sidecar_committed_pods", "Pods by the version of a sidecar that is committed for them.", "container", "version"),
+		now:  now,
+		ok:   desc("prerig_verify_success", "1 where a cluster could be compared with what is committed the last time, else 0."),
+		at:   desc("prerig_verify_timestamp_seconds", "When a cluster was compared last, with success or not."),
+		pods: desc("prerig_verify_pods", "Pods of a cluster by how they compare with what is committed.", "state"),
+		running: desc("prerig_verify_sidecar_pods", "Pods by the version of a sidecar that they run.", "container",
+			"version"),
+		committed: desc("prerig_verify_sidecar_committed_pods",
+			"Pods by the version of a sidecar that is committed for them.", "container", "version"),
 	})
 }
 
@@ -44,7 +46,8 @@ func (c *clusterCollector) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		gauge := func(d *prometheus.Desc, value int, labels ...string) {
-			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), append([]string{f.Cluster}, labels...)...)
+			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value),
+				append([]string{f.Cluster}, labels...)...)
 		}
 		out <- prometheus.MustNewConstMetric(c.ok, prometheus.GaugeValue, boolToGauge(f.Err == nil), f.Cluster)
 		gauge(c.at, int(f.At.Unix()))

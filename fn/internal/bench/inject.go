@@ -33,10 +33,13 @@ func (b *bench) compareInjectCommands() error {
 	}
 	other, ours := medians[0], medians[1]
 	row := func(name string, s sample) []string {
-		return []string{name, benchmark.Seconds(s.Wall), benchmark.Seconds(s.CPU), benchmark.Megabytes(s.Peak), benchmark.Megabytes(s.Out)}
+		return []string{name, benchmark.Seconds(s.Wall), benchmark.Seconds(s.CPU), benchmark.Megabytes(s.Peak),
+			benchmark.Megabytes(s.Out)}
 	}
 	return b.report.Table(fmt.Sprintf("%d Deployments + Services + ConfigMaps, a stream of %s", b.triples, benchmark.Megabytes(int64(len(objects)))),
-		[]string{"", "wall", "CPU", "peak memory", "output"}, row(filepath.Base(beside[0]), other), row("prerig inject", ours),
-		[]string{"ratio", fmt.Sprintf("%.1f", other.Wall.Seconds()/ours.Wall.Seconds()), fmt.Sprintf("%.1f", other.CPU.Seconds()/ours.CPU.Seconds()),
+		[]string{"", "wall", "CPU", "peak memory", "output"}, row(filepath.Base(beside[0]), other),
+		row("prerig inject", ours),
+		[]string{"ratio", fmt.Sprintf("%.1f", other.Wall.Seconds()/ours.Wall.Seconds()),
+			fmt.Sprintf("%.1f", other.CPU.Seconds()/ours.CPU.Seconds()),
 			fmt.Sprintf("%.2f", float64(other.Peak)/float64(ours.Peak)), ""})
 }

@@ -81,7 +81,8 @@ func (b *bench) renderOf(dir string, triples int) (contender, error) {
 	program := filepath.Join(filepath.Dir(b.binary), "prerig")
 	return contender{
 		name: "prerig render", dir: dir, input: os.DevNull,
-		args: []string{program, "render", "--no-cache", "--cache", filepath.Join(dir, "cache"), "--source", "source", "-o", "out"},
+		args: []string{program, "render", "--no-cache", "--cache", filepath.Join(dir, "cache"), "--source", "source",
+			"-o", "out"},
 	}, nil
 }
 

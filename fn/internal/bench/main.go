@@ -76,14 +76,16 @@ func run(ctx context.Context, o options) error {
 	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return err
 	}
-	b := &bench{options: o, ctx: ctx, dir: dir, noop: filepath.Join(dir, "noop"), report: benchmark.Report{Out: os.Stdout}}
+	b := &bench{options: o, ctx: ctx, dir: dir, noop: filepath.Join(dir, "noop"),
+		report: benchmark.Report{Out: os.Stdout}}
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
 	if err := build(ctx, b.noop, "github.com/prerig/prerig/fn/internal/bench/noop"); err != nil {
 		return err
 	}
-	fmt.Printf("%s %s/%s, %d CPUs, medians of %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds)
+	fmt.Printf("%s %s/%s, %d CPUs, medians of %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), o.rounds)
 	for _, part := range []func() error{b.measureLargeList, b.measureMixes, b.measureSingleDeployment, b.measureObjectGrowth, b.kustomizeBuild, b.compareInjectCommands, b.measureLintCommand} {
 		if err := part(); err != nil {
 			return err
@@ -124,11 +126,16 @@ func (b *bench) measureLargeList() error {
 	peak := float64(ours.Peak) / float64(none.Peak)
 	err = b.report.Table(fmt.Sprintf("%d Deployments + Services + ConfigMaps, a ResourceList of %s", b.triples, benchmark.Megabytes(size)),
 		[]string{"", "wall", "CPU", "peak memory", "output"},
-		[]string{"kyaml function that does nothing", benchmark.Seconds(none.Wall), benchmark.Seconds(none.CPU), benchmark.Megabytes(none.Peak), benchmark.Megabytes(none.Out)},
-		[]string{"prerig-fn, every Deployment injected", benchmark.Seconds(ours.Wall), benchmark.Seconds(ours.CPU), benchmark.Megabytes(ours.Peak), benchmark.Megabytes(ours.Out)},
-		[]string{"ratio", fmt.Sprintf("%.2f", wall), fmt.Sprintf("%.2f", ours.CPU.Seconds()/none.CPU.Seconds()), fmt.Sprintf("%.2f", peak), ""})
-	b.report.Require(wall <= 1.0, "wall time is %.2f times that of the function that does nothing, not at most 1.0", wall)
-	b.report.Require(peak <= 0.3, "peak memory is %.2f times that of the function that does nothing, not at most 0.3", peak)
+		[]string{"kyaml function that does nothing", benchmark.Seconds(none.Wall), benchmark.Seconds(none.CPU),
+			benchmark.Megabytes(none.Peak), benchmark.Megabytes(none.Out)},
+		[]string{"prerig-fn, every Deployment injected", benchmark.Seconds(ours.Wall), benchmark.Seconds(ours.CPU),
+			benchmark.Megabytes(ours.Peak), benchmark.Megabytes(ours.Out)},
+		[]string{"ratio", fmt.Sprintf("%.2f", wall), fmt.Sprintf("%.2f", ours.CPU.Seconds()/none.CPU.Seconds()),
+			fmt.Sprintf("%.2f", peak), ""})
+	b.report.Require(wall <= 1.0, "wall time is %.2f times that of the function that does nothing, not at most 1.0",
+		wall)
+	b.report.Require(peak <= 0.3, "peak memory is %.2f times that of the function that does nothing, not at most 0.3",
+		peak)
 	b.report.Require(ours.Out > 2*none.Out, "prerig-fn wrote %d bytes: that is not an injection", ours.Out)
 	return err
 }
@@ -146,9 +153,11 @@ func (b *bench) measureSingleDeployment() error {
 	}
 	err = b.report.Table("one Deployment, from the start of the process to its end",
 		[]string{"", "wall", "CPU", "peak memory"},
-		[]string{"kyaml function that does nothing", benchmark.Millis(none.Wall), benchmark.Millis(none.CPU), benchmark.Megabytes(none.Peak)},
+		[]string{"kyaml function that does nothing", benchmark.Millis(none.Wall), benchmark.Millis(none.CPU),
+			benchmark.Megabytes(none.Peak)},
 		[]string{"prerig-fn", benchmark.Millis(ours.Wall), benchmark.Millis(ours.CPU), benchmark.Megabytes(ours.Peak)})
-	b.report.Require(ours.Wall <= 30*time.Millisecond, "one Deployment takes %s, not at most 30 ms", benchmark.Millis(ours.Wall))
+	b.report.Require(ours.Wall <= 30*time.Millisecond, "one Deployment takes %s, not at most 30 ms",
+		benchmark.Millis(ours.Wall))
 	return err
 }
 
@@ -162,7 +171,8 @@ func (b *bench) measureObjectGrowth() error {
 		if err != nil {
 			return err
 		}
-		medians, err := b.compareContenders(b.rounds, contender{name: "prerig-fn", input: input, args: []string{b.binary}})
+		medians, err := b.compareContenders(b.rounds,
+			contender{name: "prerig-fn", input: input, args: []string{b.binary}})
 		if err != nil {
 			return err
 		}

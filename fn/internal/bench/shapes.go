@@ -22,7 +22,8 @@ type mix struct {
 	cpu float64
 }
 
-// mixes are the inputs that are compared. Of 60 or 300 structures a few are very frequent, and most are not, as with charts and bases.
+// mixes are the inputs that are compared. Of 60 or 300 structures a few are very frequent, and most are not, as with
+// charts and bases.
 var mixes = []mix{{"all alike", 1, 0.10}, {"60 shapes", 60, 0.10}, {"300 shapes", 300, 0.20}, {"none alike", 0, 0}}
 
 // seedOfMixes makes each run measure the same objects.
@@ -122,15 +123,18 @@ func writeContainer(b *bytes.Buffer, draw *rand.Rand, i, own int) {
 		}
 	}
 	probe := []string{
-		"httpGet:\n            path: /ready\n            port: http-%d\n", "tcpSocket:\n            port: http-%d\n", "exec:\n            command: [check, http-%d]\n",
+		"httpGet:\n            path: /ready\n            port: http-%d\n", "tcpSocket:\n            port: http-%d\n",
+		"exec:\n            command: [check, http-%d]\n",
 	}[draw.IntN(3)]
 	fmt.Fprintf(b, "        readinessProbe:\n          periodSeconds: %d\n          "+probe, 5+draw.IntN(20), i)
 	if draw.IntN(2) == 0 {
-		fmt.Fprintf(b, "        resources:\n          requests:\n            cpu: %dm\n            memory: %dMi\n", 50+own%700, 64+own%900)
+		fmt.Fprintf(b, "        resources:\n          requests:\n            cpu: %dm\n            memory: %dMi\n",
+			50+own%700, 64+own%900)
 	}
 }
 
-// measureMixes compares with the function that does nothing, by processor time, over inputs of which more or fewer workloads are alike.
+// measureMixes compares with the function that does nothing, by processor time, over inputs of which more or fewer
+// workloads are alike.
 func (b *bench) measureMixes() error {
 	rows := [][]string{{"", "size", "nothing: CPU", "memory", "prerig-fn: CPU", "memory", "ratio of CPU", "of memory", "of wall time"}}
 	for _, m := range mixes {
@@ -144,7 +148,8 @@ func (b *bench) measureMixes() error {
 		}
 		cpu, peak := ours.CPU.Seconds()/none.CPU.Seconds(), float64(ours.Peak)/float64(none.Peak)
 		rows = append(rows, []string{m.name, benchmark.Megabytes(size), benchmark.Seconds(none.CPU), benchmark.Megabytes(none.Peak), benchmark.Seconds(ours.CPU),
-			benchmark.Megabytes(ours.Peak), fmt.Sprintf("%.3f", cpu), fmt.Sprintf("%.3f", peak), fmt.Sprintf("%.3f", ours.Wall.Seconds()/none.Wall.Seconds())})
+			benchmark.Megabytes(ours.Peak), fmt.Sprintf("%.3f", cpu), fmt.Sprintf("%.3f", peak), fmt.Sprintf("%.3f",
+				ours.Wall.Seconds()/none.Wall.Seconds())})
 		if m.cpu > 0 {
 			b.report.Require(cpu <= m.cpu, "%s: processor time is %.2f times that of the function that does nothing, not at most %.2f", m.name, cpu, m.cpu)
 		}

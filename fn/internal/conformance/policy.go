@@ -17,7 +17,8 @@ func (c *Case) Policy() (*v1alpha1.InjectionPolicy, error) {
 	p.Metadata.Name = "corpus"
 	p.Spec.Mode = v1alpha1.ModeInject
 	p.Spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
-	spec := &v1alpha1.Istio{Version: c.version.String(), NativeSidecars: v1alpha1.NativeSidecarsDisabled, Admission: v1alpha1.AdmissionRaw, IstiodEnv: map[string]string{}}
+	spec := &v1alpha1.Istio{Version: c.version.String(), NativeSidecars: v1alpha1.NativeSidecarsDisabled,
+		Admission: v1alpha1.AdmissionRaw, IstiodEnv: map[string]string{}}
 	p.Spec.Istio = spec
 	if c.NativeSidecars {
 		spec.NativeSidecars = v1alpha1.NativeSidecarsEnabled

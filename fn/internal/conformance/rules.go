@@ -18,8 +18,8 @@ import (
 // webhookRule is a field that the webhook sets and istioctl kube-inject of the same version does not.
 type webhookRule struct {
 	release.Spans
-	// part is labels, annotations, values of annotations, imagePullSecrets, or env, volumeMounts or place of an injected
-	// container.
+	// part is labels, annotations, values of annotations, imagePullSecrets, or env, volumeMounts or place of an
+	// injected container.
 	part string
 	// names are the keys or names.
 	names []string
@@ -28,14 +28,15 @@ type webhookRule struct {
 	only string
 }
 
-// webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and, but for values, only where
-// such an output lacks the field altogether.
+// webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and, but for values, only
+// where such an output lacks the field altogether.
 var webhookOnly = []webhookRule{
 	{release.Between("1.5", "1.7"), "labels", []string{"service.istio.io/canonical-name", "service.istio.io/canonical-revision", ""},
 		"istioctl kube-inject up to 1.7 does not set the canonical labels", ""},
 	{release.Between("1.6", "1.7"), "labels", []string{"istio.io/rev", ""},
 		"istioctl kube-inject up to 1.7 does not set the revision's label", ""},
-	{release.Between("1.6", "1.7"), "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port", ""},
+	{release.Between("1.6", "1.7"), "annotations",
+		[]string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port", ""},
 		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings", ""},
 	{release.Between("1.6", "1.7"), "values", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port", ""},
 		"istioctl kube-inject up to 1.7 keeps the pod's own Prometheus settings", ""},
@@ -54,7 +55,8 @@ var webhookOnly = []webhookRule{
 // caseRules hold for one case each.
 var caseRules = []webhookRule{
 	{release.Between("1.5.10", "1.5.10"), "env", []string{"ISTIO_KUBE_APP_PROBERS"},
-		"istioctl kube-inject of 1.5.10 does not tell a proxy without a status port of the probes; the webhook does", "traffic-params"},
+		"istioctl kube-inject of 1.5.10 does not tell a proxy without a status port of the probes; the webhook does",
+		"traffic-params"},
 }
 
 // statusAnnotation is what the injector leaves in a pod.
@@ -69,8 +71,8 @@ func templatesOf(obj map[string]any) ([]workload.Template, error) {
 	return registry.Templates(obj)
 }
 
-// blankHash puts an empty text for the hash of the template in the status of an object's pods: the corpus does not have the
-// hash.
+// blankHash puts an empty text for the hash of the template in the status of an object's pods: the corpus does not have
+// the hash.
 func blankHash(obj map[string]any) (map[string]any, error) {
 	templates, err := templatesOf(obj)
 	if err != nil {
@@ -168,7 +170,8 @@ func (c *Case) withoutWebhookOnly(got, want map[string]any) (map[string]any, []s
 		pod := runtime.DeepCopyJSON(t.Pod)
 		var applied []string
 		for _, rule := range slices.Concat(webhookOnly, caseRules) {
-			if rule.Contains(c.version.Release()) && (rule.only == "" || rule.only == c.Name) && rule.removeMissingFields(pod, theirs[i].Pod) {
+			if rule.Contains(c.version.Release()) && (rule.only == "" || rule.only == c.Name) &&
+				rule.removeMissingFields(pod, theirs[i].Pod) {
 				applied = append(applied, rule.why)
 			}
 		}

@@ -40,8 +40,8 @@ type Outcome struct {
 	Notes []string
 }
 
-// Injector makes the case's injector. Its templates see the pods as they are written: Istio's own test calls its injector
-// without an API server before it.
+// Injector makes the case's injector. Its templates see the pods as they are written: Istio's own test calls its
+// injector without an API server before it.
 func (c *Case) Injector() (*istio.Injector, error) { return c.InjectorSeeing(istio.AdmissionRaw) }
 
 // InjectorSeeing makes the case's injector, whose templates see the pods in a way.
@@ -207,7 +207,8 @@ func (w *worker) leavesPodAlone(t workload.Template) (bool, error) {
 	if err != nil || why == "" {
 		return false, err
 	}
-	if w.c.Path == "kube-inject" && why == annotated && w.in.Profile().Minor() <= lastUndecided && w.c.expectsInjection(t) {
+	if w.c.Path == "kube-inject" && why == annotated && w.in.Profile().Minor() <= lastUndecided &&
+		w.c.expectsInjection(t) {
 		w.notes = append(w.notes, annotatedNote)
 		return false, nil
 	}
@@ -249,7 +250,8 @@ func (c *Case) Run() Outcome {
 		return Outcome{Case: c, Status: Failed, Detail: err.Error()}
 	}
 	if c.ExpectWarning != "" && !hasMatchingWarning(got.Warnings, c.ExpectWarning) {
-		return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, got.Warnings)}
+		return Outcome{Case: c, Status: Different,
+			Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, got.Warnings)}
 	}
 	return c.compareInjected(got, want)
 }
@@ -313,9 +315,10 @@ func (c *Case) compareInjected(got Injected, want []map[string]any) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
 }
 
-// compareWithoutWebhookOnly takes out of our objects what only the webhook does, and returns the reasons and the difference that is left.
-// diff is the one with all of it.
-func (c *Case) compareWithoutWebhookOnly(ours, theirs []map[string]any, diff string) (reasons []string, left string, err error) {
+// compareWithoutWebhookOnly takes out of our objects what only the webhook does, and returns the reasons and the
+// difference that is left. diff is the one with all of it.
+func (c *Case) compareWithoutWebhookOnly(ours, theirs []map[string]any,
+	diff string) (reasons []string, left string, err error) {
 	for i := range ours {
 		var why []string
 		if ours[i], why, err = c.withoutWebhookOnly(ours[i], theirs[i]); err != nil {

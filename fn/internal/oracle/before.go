@@ -12,8 +12,8 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// afterRemoval is the exception for workloads that look as if they had been injected. What Prerig makes of one has to be
-// what the cluster makes of the workload without the injection, to the last field.
+// afterRemoval is the exception for workloads that look as if they had been injected. What Prerig makes of one has to
+// be what the cluster makes of the workload without the injection, to the last field.
 var afterRemoval = exception{
 	"injected before", "sidecar.istio.io/status is of an injection that the pod has: Prerig takes it out first, where the webhook keeps what it is given; the result is what the webhook makes of the workload without it",
 	func(*Case, Difference) bool { return false },

@@ -18,12 +18,14 @@ type exception struct {
 	explains func(k *Case, d Difference) bool
 }
 
-// exceptions are all that a difference alone shows; afterRemoval is one more. Each is narrow, and its cases are counted.
+// exceptions are all that a difference alone shows; afterRemoval is one more. Each is narrow, and its cases are
+// counted.
 var exceptions = []exception{
 	{
 		"labels of controllers", "a template of the user's prints all labels of the pod, and the controller has added its own, whose hashes and ids exist in the cluster only",
 		func(k *Case, d Difference) bool {
-			return strings.HasPrefix(k.Installation, "helpers") && strings.HasPrefix(d.Place, "metadata.annotations.") && k.withoutControllers(d.Cluster) == d.Prerig
+			return strings.HasPrefix(k.Installation, "helpers") &&
+				strings.HasPrefix(d.Place, "metadata.annotations.") && k.withoutControllers(d.Cluster) == d.Prerig
 		},
 	},
 	{
@@ -31,7 +33,8 @@ var exceptions = []exception{
 		func(k *Case, d Difference) bool {
 			meta, _ := k.Webhook["metadata"].(map[string]any)
 			name, _ := meta["name"].(string)
-			return k.Workload["kind"] == "StatefulSet" && d.Place == "metadata.annotations.h" && d.Cluster == string(toJSON(name)) && d.Prerig == `"no-name"`
+			return k.Workload["kind"] == "StatefulSet" && d.Place == "metadata.annotations.h" &&
+				d.Cluster == string(toJSON(name)) && d.Prerig == `"no-name"`
 		},
 	},
 	{
@@ -48,19 +51,22 @@ var exceptions = []exception{
 		"records in bare Pods", "the pod has a sidecar.istio.io/status that no injection wrote, or a template deletes a container of it; Prerig records the original of a bare Pod in an annotation, where a second injection would not be the first without it",
 		func(k *Case, d Difference) bool {
 			_, there := statusAnnotation(k.Webhook)
-			return (there || k.losesContainer()) && k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
+			return (there || k.losesContainer()) && k.Workload["kind"] == "Pod" &&
+				d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
 		},
 	},
 	{
 		"images in bare Pods", "the image of the pod's own istio-proxy was replaced by the template's; Prerig records it in an annotation, which of a bare Pod is one of the pod",
 		func(k *Case, d Difference) bool {
-			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/undo" && d.Cluster == "" && strings.HasPrefix(d.Prerig, `"{\"(images)\":{`)
+			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/undo" &&
+				d.Cluster == "" && strings.HasPrefix(d.Prerig, `"{\"(images)\":{`)
 		},
 	},
 	{
 		"nulls in bare Pods", "the pod's own istio-proxy has a field that is null; Prerig notes it in proxy.istio.io/overrides of a bare Pod, to have it when the injection is taken out, and the webhook reads it as no field",
 		func(k *Case, d Difference) bool {
-			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation && canonicalOverrides(d.Cluster) == withoutNulls(d.Prerig)
+			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation &&
+				canonicalOverrides(d.Cluster) == withoutNulls(d.Prerig)
 		},
 	},
 }
@@ -129,7 +135,8 @@ func (k *Case) withoutControllers(text string) string {
 // overridesAnnotation keeps the user's own containers of the names of Istio's.
 const overridesAnnotation = "proxy.istio.io/overrides"
 
-// withoutNulls returns the annotation, as a JSON string, without the fields that are null, and with the 0 that a null quantity is.
+// withoutNulls returns the annotation, as a JSON string, without the fields that are null, and with the 0 that a null
+// quantity is.
 func withoutNulls(text string) string {
 	return editOverrides(text, func(overrides any) any { return dropNulls("", overrides) })
 }
@@ -171,14 +178,15 @@ func dropNulls(field string, value any) any {
 	return value
 }
 
-// repeatedVariable is the exception for a container that no list with one entry of each name describes. Prerig reports that, as
-// server-side apply would reject the manifest.
+// repeatedVariable is the exception for a container that no list with one entry of each name describes. Prerig reports
+// that, as server-side apply would reject the manifest.
 var repeatedVariable = exception{
 	"variable read between its values", "a variable has several entries, and another reads it in between: a webhook writes all of them into a Pod, and in a manifest server-side apply would reject them, so Prerig reports an error",
 	func(*Case, Difference) bool { return false },
 }
 
-// isRefusedForRepeatedVariable reports whether Prerig rejects the pod for a variable that the webhook writes several times.
+// isRefusedForRepeatedVariable reports whether Prerig rejects the pod for a variable that the webhook writes several
+// times.
 func (k *Case) isRefusedForRepeatedVariable() bool {
 	name, ok := strings.CutPrefix(k.PrerigRefused, "the variable ")
 	name, _, _ = strings.Cut(name, " ")

@@ -26,7 +26,8 @@ var (
 
 // printedAsTheyAre are the annotations that charts before the fix of August 2026 print without quotes or escapes.
 var printedAsTheyAre = []string{
-	"sidecar.istio.io/proxyImage", "sidecar.istio.io/bootstrapOverride", "sidecar.istio.io/logLevel", "sidecar.istio.io/componentLogLevel", "sidecar.istio.io/agentLogLevel",
+	"sidecar.istio.io/proxyImage", "sidecar.istio.io/bootstrapOverride", "sidecar.istio.io/logLevel",
+	"sidecar.istio.io/componentLogLevel", "sidecar.istio.io/agentLogLevel",
 }
 
 // exceptBuiltIn accepts the differences that the built-in policy has on purpose.

@@ -70,7 +70,8 @@ func (d draw) namespace() string {
 	if d.happensWithProbability(0.9) {
 		return "shop"
 	}
-	return pick(d, "plain", "off", "revised", "kube-system", "config", "1234", "both", "ambient", "ambient-injected", "local-path-storage")
+	return pick(d, "plain", "off", "revised", "kube-system", "config", "1234", "both", "ambient", "ambient-injected",
+		"local-path-storage")
 }
 
 // objectMetadata puts labels and annotations on the workload itself, which are none of the pod's.
@@ -96,7 +97,8 @@ func (d draw) workloadSpec(kind, name string, pod object) object {
 		d.jobSpec(spec)
 		job := object{"spec": spec}
 		if d.happensWithProbability(0.3) {
-			job["metadata"] = object{"labels": object{"of": "the-job"}, "annotations": object{"sidecar.istio.io/inject": "false"}}
+			job["metadata"] = object{"labels": object{"of": "the-job"},
+				"annotations": object{"sidecar.istio.io/inject": "false"}}
 		}
 		out := object{"schedule": "0 3 * * *", "jobTemplate": job}
 		if d.happensWithProbability(0.2) {

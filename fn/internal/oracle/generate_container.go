@@ -30,7 +30,8 @@ func drawContainer(d draw, name string) object {
 		c["imagePullPolicy"] = pick(d, "Always", "IfNotPresent", "Never")
 	}
 	if d.happensWithProbability(0.05) {
-		c["terminationMessagePath"], c["terminationMessagePolicy"] = "/tmp/end", pick(d, "File", "FallbackToLogsOnError")
+		c["terminationMessagePath"], c["terminationMessagePolicy"] = "/tmp/end", pick(d, "File",
+			"FallbackToLogsOnError")
 	}
 	if d.happensWithProbability(0.03) {
 		c["resizePolicy"] = jsonList(object{"resourceName": "cpu", "restartPolicy": "NotRequired"})
@@ -62,7 +63,8 @@ func setContainerProcess(d draw, c object) {
 		c[field] = pick(d, jsonList("sh", "-c", "sleep 1d"), jsonList("$(NAME)", ""), jsonList[any]())
 	}
 	if d.happensWithProbability(0.3) {
-		env := []any{object{"name": "MODE", "value": "prod"}, object{"name": "EMPTY", "value": ""}, object{"name": "BARE"}}
+		env := []any{object{"name": "MODE", "value": "prod"}, object{"name": "EMPTY", "value": ""},
+			object{"name": "BARE"}}
 		env = append(env, pickSome[any](d, 0.3,
 			object{"name": "POD", "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.name"}}},
 			object{"name": "KEY", "valueFrom": object{"secretKeyRef": object{"name": "s", "key": "k"}}},
@@ -158,7 +160,8 @@ func drawSecurity(d draw) object {
 		out[field] = d.happensWithProbability(0.5)
 	}
 	if d.happensWithProbability(0.3) {
-		out["capabilities"] = pick(d, object{"drop": jsonList("ALL")}, object{"add": jsonList("NET_BIND_SERVICE"), "drop": jsonList("ALL")}, object{"add": jsonList("SYS_TIME")})
+		out["capabilities"] = pick(d, object{"drop": jsonList("ALL")},
+			object{"add": jsonList("NET_BIND_SERVICE"), "drop": jsonList("ALL")}, object{"add": jsonList("SYS_TIME")})
 	}
 	if d.happensWithProbability(0.15) {
 		out["seccompProfile"] = object{"type": "RuntimeDefault"}
@@ -167,8 +170,9 @@ func drawSecurity(d draw) object {
 		out["procMount"] = "Default"
 	}
 	for _, field := range pickSome(d, 0.04, "seLinuxOptions", "appArmorProfile", "windowsOptions") {
-		out[field] = map[string]object{"seLinuxOptions": {"level": "s0:c1"}, "appArmorProfile": {"type": "RuntimeDefault"},
-			"windowsOptions": {"runAsUserName": "app"}}[field]
+		out[field] = map[string]object{"seLinuxOptions": {"level": "s0:c1"},
+			"appArmorProfile": {"type": "RuntimeDefault"},
+			"windowsOptions":  {"runAsUserName": "app"}}[field]
 	}
 	return out
 }

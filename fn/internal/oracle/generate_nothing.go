@@ -24,20 +24,26 @@ func nullableStringMap(field string, keys ...string) nothings {
 }
 
 var nothingsOfContainers = []nothings{
-	emptyList("env"), emptyList("ports"), emptyList("args"), emptyList("command"), emptyList("volumeMounts"), emptyList("envFrom"),
+	emptyList("env"), emptyList("ports"), emptyList("args"), emptyList("command"), emptyList("volumeMounts"),
+	emptyList("envFrom"),
 	emptyMap("resources"), emptyMap("securityContext"), emptyMap("lifecycle"), {"livenessProbe", []any{nil}},
 	{"imagePullPolicy", []any{nil, ""}}, {"workingDir", []any{nil, ""}}, {"tty", []any{false}},
 }
 
 var nothingsOfPods = []nothings{
-	emptyList("volumes"), emptyList("initContainers"), emptyList("imagePullSecrets"), emptyList("tolerations"), emptyList("hostAliases"),
-	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), nullableStringMap("nodeSelector", "disk"), emptyMap("affinity"),
-	emptyMap("securityContext"), emptyMap("dnsConfig"), {"serviceAccountName", []any{nil, ""}}, {"dnsPolicy", []any{nil, ""}},
+	emptyList("volumes"), emptyList("initContainers"), emptyList("imagePullSecrets"), emptyList("tolerations"),
+	emptyList("hostAliases"),
+	emptyList("readinessGates"), emptyList("topologySpreadConstraints"), nullableStringMap("nodeSelector", "disk"),
+	emptyMap("affinity"),
+	emptyMap("securityContext"), emptyMap("dnsConfig"), {"serviceAccountName", []any{nil, ""}},
+	{"dnsPolicy", []any{nil, ""}},
 	{"hostNetwork", []any{nil, false}}, {"terminationGracePeriodSeconds", []any{nil, 0}}, {"nodeName", []any{""}},
 }
 
 var nothingsOfMetadata = []nothings{
-	nullableStringMap("labels", "app", "istio.io/rev"), nullableStringMap("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"), {"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
+	nullableStringMap("labels", "app", "istio.io/rev"),
+	nullableStringMap("annotations", "note", "sidecar.istio.io/nativeSidecar"), emptyList("finalizers"),
+	{"creationTimestamp", []any{nil}}, {"name", []any{nil, ""}},
 }
 
 // writeEmptyFields writes, with the probability p, an empty value to each of the fields that the object does not have.

@@ -9,8 +9,10 @@ import "strings"
 // writes it by hand.
 func (d draw) overrides() string {
 	if d.happensWithProbability(0.1) {
-		return pick(d, "{}", "{", "[]", "", "null", " ", `"x"`, `{"containers":{}}`, `{"containers":null}`, `{"containers":[]}`,
-			`{"containers":"istio-proxy"}`, `{"initContainers":null,"volumes":[{"name":"v"}]}`, `{"containers":[],"containers":[{"name":"istio-proxy","tty":true}]}`,
+		return pick(d, "{}", "{", "[]", "", "null", " ", `"x"`, `{"containers":{}}`, `{"containers":null}`,
+			`{"containers":[]}`,
+			`{"containers":"istio-proxy"}`, `{"initContainers":null,"volumes":[{"name":"v"}]}`,
+			`{"containers":[],"containers":[{"name":"istio-proxy","tty":true}]}`,
 			"containers: [{name: istio-proxy, tty: true}]", `{"containers":[{"name":"istio-proxy"}]} x`)
 	}
 	out := object{}
@@ -58,14 +60,24 @@ func (d draw) misshapeContainerField(c object) {
 		field string
 		value any
 	}{
-		{"name", nil}, {"name", 1}, {"image", nil}, {"image", 3}, {"args", "proxy"}, {"args", jsonList[any](1)}, {"args", jsonList[any](nil)}, {"env", object{}},
-		{"env", jsonList[any](nil)}, {"env", jsonList(object{"name": "OWN", "value": 1})}, {"env", jsonList(object{"value": "nameless"})}, {"ports", jsonList(object{"containerPort": "80"})},
-		{"ports", jsonList(object{"containerPort": 80.5})}, {"ports", jsonList(object{"containerPort": 80.0, "protocol": nil})}, {"ports", jsonList[any](nil)}, {"tty", "true"}, {"tty", nil},
-		{"resources", object{"limits": object{"cpu": "lots"}}}, {"resources", object{"limits": object{"cpu": 2}}}, {"resources", object{"limits": object{"cpu": nil}}},
-		{"resources", jsonList[any]()}, {"securityContext", object{"runAsUser": "1000"}}, {"securityContext", object{"runAsUser": 3000000000}},
-		{"readinessProbe", object{"httpGet": object{"port": object{}}}}, {"readinessProbe", object{"grpc": object{"port": 1}}}, {"readinessProbe", object{"tcpSocket": object{"port": "http"}, "timeoutSeconds": nil}},
-		{"volumeMounts", jsonList(object{"name": "data"})}, {"volumeMounts", jsonList[any](nil)}, {"unknown", object{"a": 1}}, {"fsGroup", 1337}, {"lifecycle", object{"preStop": nil}},
-		{"lifecycle", object{"stopSignal": "SIGTERM", "postStop": object{}}}, {"securityContext", object{"unknown": true}}, {"$patch", "delete"}, {"$setElementOrder/env", jsonList("A")},
+		{"name", nil}, {"name", 1}, {"image", nil}, {"image", 3}, {"args", "proxy"}, {"args", jsonList[any](1)},
+		{"args", jsonList[any](nil)}, {"env", object{}},
+		{"env", jsonList[any](nil)}, {"env", jsonList(object{"name": "OWN", "value": 1})},
+		{"env", jsonList(object{"value": "nameless"})}, {"ports", jsonList(object{"containerPort": "80"})},
+		{"ports", jsonList(object{"containerPort": 80.5})},
+		{"ports", jsonList(object{"containerPort": 80.0, "protocol": nil})}, {"ports", jsonList[any](nil)},
+		{"tty", "true"}, {"tty", nil},
+		{"resources", object{"limits": object{"cpu": "lots"}}}, {"resources", object{"limits": object{"cpu": 2}}},
+		{"resources", object{"limits": object{"cpu": nil}}},
+		{"resources", jsonList[any]()}, {"securityContext", object{"runAsUser": "1000"}},
+		{"securityContext", object{"runAsUser": 3000000000}},
+		{"readinessProbe", object{"httpGet": object{"port": object{}}}},
+		{"readinessProbe", object{"grpc": object{"port": 1}}},
+		{"readinessProbe", object{"tcpSocket": object{"port": "http"}, "timeoutSeconds": nil}},
+		{"volumeMounts", jsonList(object{"name": "data"})}, {"volumeMounts", jsonList[any](nil)},
+		{"unknown", object{"a": 1}}, {"fsGroup", 1337}, {"lifecycle", object{"preStop": nil}},
+		{"lifecycle", object{"stopSignal": "SIGTERM", "postStop": object{}}},
+		{"securityContext", object{"unknown": true}}, {"$patch", "delete"}, {"$setElementOrder/env", jsonList("A")},
 	}...)
 	c[odd.field] = odd.value
 }

@@ -42,7 +42,8 @@ func setRareFields(d draw, spec object) {
 		spec["hostnameOverride"] = "h2"
 	}
 	if d.happensWithProbability(0.02) {
-		spec["securityContext"] = object{"supplementalGroupsPolicy": pick(d, "Merge", "Strict"), "seLinuxChangePolicy": "MountOption"}
+		spec["securityContext"] = object{"supplementalGroupsPolicy": pick(d, "Merge", "Strict"),
+			"seLinuxChangePolicy": "MountOption"}
 	}
 	if d.happensWithProbability(0.02) {
 		spec["schedulingGates"] = jsonList(object{"name": "example.com/wait"})
@@ -97,7 +98,9 @@ func setPodFields(d draw, spec object, kind string) {
 		spec["serviceAccount"] = "old-name"
 	}
 	if d.happensWithProbability(0.15) {
-		spec["imagePullSecrets"] = pick(d, jsonList(object{"name": "own"}), jsonList(object{"name": "own"}, object{"name": "regcred"}), jsonList(object{"name": "regcred"}), jsonList(object{"name": "other"}, object{"name": "own"}), jsonList[any](),
+		spec["imagePullSecrets"] = pick(d, jsonList(object{"name": "own"}),
+			jsonList(object{"name": "own"}, object{"name": "regcred"}), jsonList(object{"name": "regcred"}),
+			jsonList(object{"name": "other"}, object{"name": "own"}), jsonList[any](),
 			jsonList(object{"name": ""}), jsonList(object{"name": nil}, object{"name": "own"}), jsonList(object{}))
 	}
 	if d.happensWithProbability(0.15) {
@@ -110,15 +113,18 @@ func setPodFields(d draw, spec object, kind string) {
 		spec["nodeSelector"] = object{"kubernetes.io/os": "linux"}
 	}
 	if d.happensWithProbability(0.1) {
-		spec["tolerations"] = jsonList(object{"key": "only", "operator": "Exists", "effect": "NoSchedule"}, object{"operator": "Exists"})
+		spec["tolerations"] = jsonList(object{"key": "only", "operator": "Exists", "effect": "NoSchedule"},
+			object{"operator": "Exists"})
 	}
 	if d.happensWithProbability(0.05) {
 		spec["affinity"] = object{"podAntiAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": jsonList(
-			object{"topologyKey": "kubernetes.io/hostname", "labelSelector": object{"matchLabels": object{"app": "web"}}})}}
+			object{"topologyKey": "kubernetes.io/hostname",
+				"labelSelector": object{"matchLabels": object{"app": "web"}}})}}
 	}
 	if d.happensWithProbability(0.05) {
 		spec["topologySpreadConstraints"] = jsonList(object{
-			"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": object{"matchLabels": object{"app": "web"}}})
+			"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway",
+			"labelSelector": object{"matchLabels": object{"app": "web"}}})
 	}
 	for _, field := range pickSome(d, 0.05, "shareProcessNamespace", "automountServiceAccountToken", "enableServiceLinks", "hostPID", "hostIPC") {
 		spec[field] = d.happensWithProbability(0.5)

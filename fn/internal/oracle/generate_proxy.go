@@ -65,7 +65,8 @@ func (d draw) proxyContainer(name string) object {
 				object{"name": "PROXY_CONFIG", "value": "{}"},
 				object{"name": "HOST_IP", "valueFrom": object{"fieldRef": object{"fieldPath": "status.hostIP"}}},
 				object{"name": "GOMEMLIMIT", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.memory"}}},
-				object{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": pick(d, "{}", "no JSON", `{"scrape":"true","path":"/own","port":"1"}`)},
+				object{"name": "ISTIO_PROMETHEUS_ANNOTATIONS",
+					"value": pick(d, "{}", "no JSON", `{"scrape":"true","path":"/own","port":"1"}`)},
 				object{"name": "ISTIO_META_NETWORK", "value": "own"})...)
 		},
 		"envFrom":      func() any { return jsonList(object{"secretRef": object{"name": "own"}}) },
@@ -78,7 +79,8 @@ func (d draw) proxyContainer(name string) object {
 		"workingDir":               func() any { return "/own" },
 		"tty":                      func() any { return true },
 	}
-	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe", "ports", "volumeMounts",
+	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe",
+		"ports", "volumeMounts",
 		"args", "command", "imagePullPolicy", "env", "terminationMessagePolicy", "workingDir", "tty"}
 	for _, field := range pickSome(d, 0.06, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
 		c[field] = set[field]()

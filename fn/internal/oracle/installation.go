@@ -124,7 +124,8 @@ func renderInstallations(ctx context.Context, o Options) ([]*cluster, error) {
 		if a.Error != "" {
 			return nil, fmt.Errorf("rendering Istio's chart for the installation %s: %s", o.Installations[n].Name, a.Error)
 		}
-		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn, byChart: o.ByChart}
+		out[n] = &cluster{Installation: o.Installations[n], env: map[string]string{}, raw: o.Raw, builtIn: o.BuiltIn,
+			byChart: o.ByChart}
 		if err := out[n].readInjectionManifests(a.Manifests); err != nil {
 			return nil, fmt.Errorf("reading the manifests of the installation %s: %w", o.Installations[n].Name, err)
 		}

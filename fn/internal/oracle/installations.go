@@ -41,7 +41,8 @@ func configureOpenShift(i *Installation) {
 // Installations returns the ways to install Istio that are compared: the chart's values, the nodes and other
 // cluster state that the webhook reads.
 func Installations() []Installation {
-	return append(append(append(platformInstallations(), settingsOfTheMesh()...), rareSettings()...), templatesOfUsers()...)
+	return append(append(append(platformInstallations(), settingsOfTheMesh()...), rareSettings()...),
+		templatesOfUsers()...)
 }
 
 // platformInstallations returns installations that differ in where Istio runs and how it captures the traffic.
@@ -53,10 +54,12 @@ func platformInstallations() []Installation {
 		newInstallation("native-off", `{pilot: {env: {ENABLE_NATIVE_SIDECARS: "false"}}}`),
 		newInstallation("native-misspelt", `{pilot: {env: {ENABLE_NATIVE_SIDECARS: "1"}}}`),
 		newInstallation("cni", `{pilot: {cni: {enabled: true}}, global: {proxy: {includeIPRanges: "10.0.0.0/8", excludeOutboundPorts: "9999"}}}`),
-		newInstallation("cni-old-kubelet", `{profile: ambient, pilot: {cni: {enabled: true}}}`, withKubeletVersion("v1.28.1")),
+		newInstallation("cni-old-kubelet", `{profile: ambient, pilot: {cni: {enabled: true}}}`,
+			withKubeletVersion("v1.28.1")),
 		newInstallation("multus", `{pilot: {cni: {enabled: true, provider: multus}}}`),
 		newInstallation("openshift", `{global: {platform: openshift}}`, configureOpenShift),
-		newInstallation("openshift-old-kubelet", `{global: {platform: openshift}}`, configureOpenShift, withKubeletVersion("v1.28.1")),
+		newInstallation("openshift-old-kubelet", `{global: {platform: openshift}}`, configureOpenShift,
+			withKubeletVersion("v1.28.1")),
 		newInstallation("ambient", `{profile: ambient}`),
 		newInstallation("revision", `{revision: canary, revisionTags: [stable, prod]}`),
 		newInstallation("dual-stack", `{pilot: {env: {ISTIO_DUAL_STACK: "true"}}, meshConfig: {defaultConfig: {proxyMetadata: {ISTIO_DUAL_STACK: "true"}}}}`),

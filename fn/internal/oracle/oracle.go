@@ -28,7 +28,8 @@ type Options struct {
 	Raw bool
 	// BuiltIn compares the policy istio that comes with Prerig, with the values of the installations over its own.
 	BuiltIn bool
-	// ByChart compares with what Prerig makes with the chart's own configuration, for releases whose injector is not at hand.
+	// ByChart compares with what Prerig makes with the chart's own configuration, for releases whose injector is not at
+	// hand.
 	ByChart bool
 	// Installations are those to compare.
 	Installations []Installation

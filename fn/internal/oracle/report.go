@@ -99,7 +99,8 @@ func firstBytes(s string, n int) string { return strings.ReplaceAll(s[:min(n, le
 // Write writes the report: the counts, and each class with its smallest case.
 func (r *Report) Write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Istio %s, seed %d: %d workloads in %d installations\n\n", r.options.Version, r.options.Seed, r.options.Count, len(r.byInstallation))
+	fmt.Fprintf(&b, "Istio %s, seed %d: %d workloads in %d installations\n\n", r.options.Version, r.options.Seed,
+		r.options.Count, len(r.byInstallation))
 	for _, result := range []Result{EqualInjected, EqualLeft, RefusedByBoth, Unreadable, Newer, Excepted, Different} {
 		fmt.Fprintf(&b, "%8d  %s\n", r.counts[result], result)
 	}
@@ -147,6 +148,7 @@ func (c *class) writeClassSummary(b *strings.Builder) {
 			fmt.Fprintf(b, "          … and %d more\n", len(k.Differences)-i)
 			break
 		}
-		fmt.Fprintf(b, "          %s\n            cluster %s\n            Prerig  %s\n", d.Place, firstBytes(d.Cluster, shown), firstBytes(d.Prerig, shown))
+		fmt.Fprintf(b, "          %s\n            cluster %s\n            Prerig  %s\n", d.Place,
+			firstBytes(d.Cluster, shown), firstBytes(d.Prerig, shown))
 	}
 }

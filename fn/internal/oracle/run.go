@@ -25,7 +25,8 @@ const (
 	EqualLeft     Result = "equal, not injected"
 	// RefusedByBoth are workloads that both the webhook and Prerig reject.
 	RefusedByBoth Result = "refused by both"
-	// Newer are pods with fields that the webhook's Kubernetes types do not have: what becomes of those is not compared.
+	// Newer are pods with fields that the webhook's Kubernetes types do not have: what becomes of those is not
+	// compared.
 	Newer Result = "left out, with fields that are newer than the injector's Kubernetes"
 	// Excepted differ for a reason that is listed.
 	Excepted Result = "different for a listed reason"
@@ -157,7 +158,8 @@ func (t Tools) serverSidePods(ctx context.Context, workloads []map[string]any) (
 }
 
 // serverSideWorkloads returns the workloads as the API server has them. It sets no defaults in custom resources.
-func (t Tools) serverSideWorkloads(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
+func (t Tools) serverSideWorkloads(ctx context.Context,
+	workloads []map[string]any) ([]map[string]any, []string, error) {
 	var known []map[string]any
 	var at []int
 	for i, w := range workloads {
@@ -177,7 +179,8 @@ func (t Tools) serverSideWorkloads(ctx context.Context, workloads []map[string]a
 }
 
 // runThroughWebhook sends the pods through the webhook where it is called, and returns the cases that can be compared.
-func (c *cluster) runThroughWebhook(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) ([]*Case, error) {
+func (c *cluster) runThroughWebhook(ctx context.Context, tools Tools, cases []*Case,
+	pods []map[string]any) ([]*Case, error) {
 	var asked []*Case
 	var sent []map[string]any
 	for i, k := range cases {
@@ -286,7 +289,8 @@ func validateRejectedPods(ctx context.Context, tools Tools, cases []*Case) error
 			asked, pods = append(asked, k), append(pods, withServiceAccount(k.Cluster))
 		}
 	}
-	answers, err := exchangeJSONLines[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter, "-validate")
+	answers, err := exchangeJSONLines[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter,
+		"-validate")
 	if err != nil {
 		return err
 	}

@@ -135,8 +135,10 @@ func (c *cluster) istiodClusterObjects() []byte {
 		namespaces = append(namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}})
 	}
 	return toJSON(map[string]any{
-		"config": c.config, "values": c.values, "mesh": c.mesh, "revision": c.istioRevision(), "path": c.webhookURLPath(),
-		"clusters": c.knownClusterNames(), "kubelets": []string{c.Kubelet}, "namespaces": namespaces, "proxyConfigs": c.ProxyConfigs,
+		"config": c.config, "values": c.values, "mesh": c.mesh, "revision": c.istioRevision(),
+		"path":     c.webhookURLPath(),
+		"clusters": c.knownClusterNames(), "kubelets": []string{c.Kubelet}, "namespaces": namespaces,
+		"proxyConfigs": c.ProxyConfigs,
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 //go:embed written/*.yaml
 var writtenFiles embed.FS
 
-// Written are installations with workloads that are written by hand, for what the drawn ones rarely or never have. Each is a
-// file of the directory written: the chart's values, the version of the kubelets, and the workloads.
+// Written are installations with workloads that are written by hand, for what the drawn ones rarely or never have. Each
+// is a file of the directory written: the chart's values, the version of the kubelets, and the workloads.
 func Written() []Installation {
 	entries, err := writtenFiles.ReadDir("written")
 	if err != nil {
@@ -36,7 +36,8 @@ func Written() []Installation {
 		if err := yaml.UnmarshalStrict(text, &file); err != nil {
 			panic("reading " + entry.Name() + ": " + err.Error())
 		}
-		i := Installation{Name: "written-" + strings.TrimSuffix(entry.Name(), ".yaml"), Values: file.Values, Kubelet: file.Kubelet, Workloads: file.Workloads}
+		i := Installation{Name: "written-" + strings.TrimSuffix(entry.Name(), ".yaml"), Values: file.Values,
+			Kubelet: file.Kubelet, Workloads: file.Workloads}
 		if i.Values == nil {
 			i.Values = map[string]any{}
 		}
@@ -50,11 +51,13 @@ func Written() []Installation {
 
 // beyondBuiltIn are the values that the built-in policy refuses by their name, because its templates do not read them.
 var beyondBuiltIn = [][]string{
-	{"sidecarInjectorWebhook", "templates"}, {"global", "platform"}, {"global", "externalIstiod"}, {"global", "mountMtlsCerts"},
+	{"sidecarInjectorWebhook", "templates"}, {"global", "platform"}, {"global", "externalIstiod"},
+	{"global", "mountMtlsCerts"},
 	{"global", "caName"}, {"global", "sts"}, {"global", "proxy", "tracer"},
 }
 
-// BeyondBuiltIn reports whether an installation has values that the built-in policy does not take, such as templates of its own.
+// BeyondBuiltIn reports whether an installation has values that the built-in policy does not take, such as templates of
+// its own.
 func (i Installation) BeyondBuiltIn() bool {
 	return slices.ContainsFunc(beyondBuiltIn, func(path []string) bool {
 		var at any = i.Values

@@ -49,7 +49,8 @@ func run() ([]byte, error) {
 			return nil, fmt.Errorf("finding the module %s: %w", module, err)
 		}
 		for _, name := range sources[module] {
-			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), name), nil, parser.ParseComments)
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(strings.TrimSpace(string(dir)), name), nil,
+				parser.ParseComments)
 			if err != nil {
 				return nil, fmt.Errorf("reading the types of %s: %w", module, err)
 			}
@@ -59,8 +60,8 @@ func run() ([]byte, error) {
 	return write(lists, defaults)
 }
 
-// readTypes collects the keys of lists and the defaults of fields, each by the name of the Go type and that of the field in JSON. The keys
-// of a set are an empty list.
+// readTypes collects the keys of lists and the defaults of fields, each by the name of the Go type and that of the
+// field in JSON. The keys of a set are an empty list.
 func readTypes(file *ast.File, lists map[string][]string, defaults map[string]string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.TypeSpec)

@@ -17,11 +17,13 @@ type endpoint struct {
 	protocol string
 }
 
-// receiverEndpoints are the receivers with one endpoint of which the operator knows the port, and the scrapers, which have none
-// (internal/components/receivers/helpers.go).
+// receiverEndpoints are the receivers with one endpoint of which the operator knows the port, and the scrapers, which
+// have none (internal/components/receivers/helpers.go).
 var receiverEndpoints = map[string]endpoint{
-	"awsxray": {2000, "UDP"}, "carbon": {2003, ""}, "collectd": {8081, ""}, "fluentforward": {8006, ""}, "influxdb": {8086, ""},
-	"sapm": {7276, ""}, "signalfx": {9943, ""}, "splunk_hec": {8088, ""}, "statsd": {8125, "UDP"}, "tcplog": {0, "TCP"},
+	"awsxray": {2000, "UDP"}, "carbon": {2003, ""}, "collectd": {8081, ""}, "fluentforward": {8006, ""},
+	"influxdb": {8086, ""},
+	"sapm":     {7276, ""}, "signalfx": {9943, ""}, "splunk_hec": {8088, ""}, "statsd": {8125, "UDP"},
+	"tcplog": {0, "TCP"},
 	"udplog": {0, "UDP"}, "wavefront": {2003, ""}, "zipkin": {9411, "TCP"},
 }
 
@@ -36,9 +38,12 @@ var receiverProtocols = map[string]map[string]endpoint{
 
 // portlessReceivers have no port of their own, whatever their settings.
 var portlessReceivers = []string{
-	"kubeletstats", "k8s_events", "k8s_cluster", "k8sobjects", "prometheus", "sshcheck", "cloudfoundry", "vcenter", "oracledb", "snmp",
-	"googlecloudpubsub", "chrony", "jmx", "podman_stats", "pulsar", "docker_stats", "aerospike", "zookeeper", "prometheus_simple",
-	"saphana", "riak", "redis", "rabbitmq", "purefb", "postgresql", "nsxt", "nginx", "mysql", "memcached", "httpcheck", "haproxy",
+	"kubeletstats", "k8s_events", "k8s_cluster", "k8sobjects", "prometheus", "sshcheck", "cloudfoundry", "vcenter",
+	"oracledb", "snmp",
+	"googlecloudpubsub", "chrony", "jmx", "podman_stats", "pulsar", "docker_stats", "aerospike", "zookeeper",
+	"prometheus_simple",
+	"saphana", "riak", "redis", "rabbitmq", "purefb", "postgresql", "nsxt", "nginx", "mysql", "memcached", "httpcheck",
+	"haproxy",
 	"flinkmetrics", "couchdb", "filelog",
 }
 

@@ -36,7 +36,8 @@ func pipelinesOf(config map[string]any) (map[string]map[string]any, error) {
 	return out, nil
 }
 
-// enabledComponents returns the names of the components of one kind that a pipeline, or for extensions the service, uses.
+// enabledComponents returns the names of the components of one kind that a pipeline, or for extensions the service,
+// uses.
 func enabledComponents(config map[string]any, kind string) ([]string, error) {
 	pipelines, err := pipelinesOf(config)
 	if err != nil {

@@ -136,7 +136,8 @@ func componentPorts(config map[string]any) ([]containerPort, error) {
 		}
 	}
 	for _, p := range ports {
-		if !portName.MatchString(p.name) || !strings.ContainsAny(p.name, "abcdefghijklmnopqrstuvwxyz") || strings.Contains(p.name, "--") ||
+		if !portName.MatchString(p.name) || !strings.ContainsAny(p.name, "abcdefghijklmnopqrstuvwxyz") ||
+			strings.Contains(p.name, "--") ||
 			p.number < 1 || p.number > 65535 {
 			return nil, fmt.Errorf("config: the port %d with the name %q is refused by the operator: a name has lower-case letters, figures and "+
 				"single dashes", p.number, p.name)

@@ -20,7 +20,8 @@ func (t *target) addExporter() {
 	}
 	setting := func(key string) string { text, _ := tls[key].(string); return text }
 	secret, configMap := setting("secretName"), setting("configMapName")
-	secretPath, configMapPath := "/otel-auto-instrumentation-secret-"+secret, "/otel-auto-instrumentation-configmap-"+configMap
+	secretPath, configMapPath := "/otel-auto-instrumentation-secret-"+secret, "/otel-auto-instrumentation-configmap-"+
+		configMap
 	authorities := secretPath
 	if configMap != "" {
 		authorities = configMapPath
@@ -40,10 +41,12 @@ func (t *target) addExporter() {
 		}
 	}
 	if secret != "" {
-		t.addFiles("otel-auto-secret-", secret, secretPath, map[string]any{"secret": map[string]any{"secretName": secret}})
+		t.addFiles("otel-auto-secret-", secret, secretPath,
+			map[string]any{"secret": map[string]any{"secretName": secret}})
 	}
 	if configMap != "" {
-		t.addFiles("otel-auto-configmap-", configMap, configMapPath, map[string]any{"configMap": map[string]any{"name": configMap}})
+		t.addFiles("otel-auto-configmap-", configMap, configMapPath,
+			map[string]any{"configMap": map[string]any{"name": configMap}})
 	}
 }
 

@@ -38,7 +38,8 @@ func (p *instrumented) addGo(w wantedLanguage) error {
 		return fmt.Errorf("%s is an init container; its program cannot be instrumented", name)
 	}
 	settings, _ := w.spec["go"].(map[string]any)
-	t := target{pod: p, spec: w.spec, settings: settings, container: app, name: name, telemetryOf: append(variables{}, variablesOf(app["env"])...)}
+	t := target{pod: p, spec: w.spec, settings: settings, container: app, name: name,
+		telemetryOf: append(variables{}, variablesOf(app["env"])...)}
 	if path, ok := p.annotations[goTargetAnnotation].(string); ok {
 		t.env = append(t.env, literalEnvVar(goTargetVariable, path))
 	}
@@ -48,15 +49,18 @@ func (p *instrumented) addGo(w wantedLanguage) error {
 		return err
 	}
 	if t.env.indexOfName(goTargetVariable) < 0 {
-		return fmt.Errorf("nothing says which program to instrument: set %s, or %s in the Instrumentation", goTargetAnnotation, goTargetVariable)
+		return fmt.Errorf("nothing says which program to instrument: set %s, or %s in the Instrumentation",
+			goTargetAnnotation, goTargetVariable)
 	}
 	image := settings["image"]
 	if image == nil || image == "" {
 		image = p.images["go"]
 	}
-	agent := map[string]any{"name": agentName, "image": image, "env": anyList(t.env), "resources": resourcesOf(settings, w.language),
+	agent := map[string]any{"name": agentName, "image": image, "env": anyList(t.env),
+		"resources":       resourcesOf(settings, w.language),
 		"securityContext": map[string]any{"runAsUser": int64(0), "privileged": true},
-		"volumeMounts":    append([]any{map[string]any{"name": kernelDebugVolume, "mountPath": kernelDebugPath}}, t.mounts...)}
+		"volumeMounts": append([]any{map[string]any{"name": kernelDebugVolume, "mountPath": kernelDebugPath}},
+			t.mounts...)}
 	if policy, _ := w.spec["imagePullPolicy"].(string); policy != "" {
 		agent["imagePullPolicy"] = policy
 	}

@@ -67,8 +67,11 @@ func Instrument(request map[string]any) (map[string]any, error) {
 			return nil, fmt.Errorf("%s%s: %w", injectPrefix, w.language.name, err)
 		}
 	}
-	return map[string]any{"initContainers": p.initContainers, "sharesProcesses": p.sharesProcesses, "volumes": p.volumes, "before": p.before,
-		"containers": append(p.patchesOf("containers"), p.newContainers...), "inits": p.patchesOf("initContainers")}, nil
+	return map[string]any{"initContainers": p.initContainers, "sharesProcesses": p.sharesProcesses,
+			"volumes": p.volumes, "before": p.before,
+			"containers": append(p.patchesOf("containers"), p.newContainers...),
+			"inits":      p.patchesOf("initContainers")},
+		nil
 }
 
 // containersOf returns the pod's containers of a list.
@@ -80,8 +83,9 @@ func (p *instrumented) hasInstrumentation() bool {
 	own := func(c map[string]any) bool {
 		name, _ := c["name"].(string)
 		suffix, ok := strings.CutPrefix(name, agentName+"-")
-		return ok && slices.Contains([]string{"java", "nodejs", "python", "dotnet"}, suffix) || slices.Contains([]string{"otel-agent-source-container-clone",
-			"otel-agent-attach-apache"}, name)
+		return ok && slices.Contains([]string{"java", "nodejs", "python", "dotnet"}, suffix) ||
+			slices.Contains([]string{"otel-agent-source-container-clone",
+				"otel-agent-attach-apache"}, name)
 	}
 	return slices.ContainsFunc(p.containersOf("initContainers"), own) || slices.ContainsFunc(p.containersOf("containers"), func(c map[string]any) bool {
 		return c["name"] == agentName || c["name"] != "otc-container" && variablesOf(c["env"]).indexOfName(nodeName) >= 0
@@ -166,8 +170,8 @@ func (p *instrumented) containerByName(name string) map[string]any {
 	return nil
 }
 
-// chooseContainers fills in the containers, and refuses what the operator leaves alone: one container in two languages, or one of
-// several languages without containers.
+// chooseContainers fills in the containers, and refuses what the operator leaves alone: one container in two languages,
+// or one of several languages without containers.
 func (p *instrumented) chooseContainers(wanted []wantedLanguage) error {
 	common, err := p.containersInAnnotation(annotationDomain + "container-names")
 	if err != nil {
@@ -225,7 +229,8 @@ func (p *instrumented) instrumentationForAnnotation(value string) (map[string]an
 
 // checkInstrumentation refuses fields that are not read.
 func checkInstrumentation(spec map[string]any) error {
-	known := []string{"exporter", "resource", "propagators", "sampler", "defaults", "env", "imagePullPolicy", "java", "nodejs", "python", "dotnet", "go",
+	known := []string{"exporter", "resource", "propagators", "sampler", "defaults", "env", "imagePullPolicy", "java",
+		"nodejs", "python", "dotnet", "go",
 		"apacheHttpd", "nginx"}
 	for _, key := range slices.Sorted(maps.Keys(spec)) {
 		if !slices.Contains(known, key) {

@@ -16,8 +16,8 @@ type language struct {
 	// name is appended to it.
 	mountPath    string
 	perContainer bool
-	// copy is the command that the init container runs, without the mount path at its end; resources are in which field, and which
-	// memory is requested by default.
+	// copy is the command that the init container runs, without the mount path at its end; resources are in which
+	// field, and which memory is requested by default.
 	copy      []any
 	resources string
 	memory    string
@@ -87,16 +87,18 @@ func (p *instrumented) addAgent(w wantedLanguage) error {
 		path += "/javaagent.jar"
 	}
 	mounts := []any{map[string]any{"name": name, "mountPath": l.mountPath}}
-	c := map[string]any{"name": name, "image": image, "command": append(command, path), "resources": resourcesOf(settings, l), "volumeMounts": mounts}
+	c := map[string]any{"name": name, "image": image, "command": append(command, path),
+		"resources": resourcesOf(settings, l), "volumeMounts": mounts}
 	if policy, _ := w.spec["imagePullPolicy"].(string); policy != "" {
 		c["imagePullPolicy"] = policy
 	}
 	p.volumes = append(p.volumes, volume)
 	p.initContainers = append(p.initContainers, c)
 	for i, extension := range variablesOf(settings["extensions"]) {
-		p.initContainers = append(p.initContainers, map[string]any{"name": fmt.Sprintf("%s-extension-%d", agentName, i), "image": extension["image"],
-			"command":   []any{"cp", "-r", fmt.Sprintf("%v/.", extension["dir"]), l.mountPath + "/extensions"},
-			"resources": resourcesOf(settings, l), "volumeMounts": mounts})
+		p.initContainers = append(p.initContainers,
+			map[string]any{"name": fmt.Sprintf("%s-extension-%d", agentName, i), "image": extension["image"],
+				"command":   []any{"cp", "-r", fmt.Sprintf("%v/.", extension["dir"]), l.mountPath + "/extensions"},
+				"resources": resourcesOf(settings, l), "volumeMounts": mounts})
 	}
 	return nil
 }
@@ -178,7 +180,8 @@ func (t *target) addPython() error {
 	}
 	t.env = t.env.setTextVariable(path, pythonHome+"/opentelemetry/instrumentation/auto_instrumentation:"+value+pythonHome)
 	t.addCommon()
-	t.env = t.env.appendMissing(literalEnvVar("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), literalEnvVar("OTEL_TRACES_EXPORTER", "otlp"),
+	t.env = t.env.appendMissing(literalEnvVar("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+		literalEnvVar("OTEL_TRACES_EXPORTER", "otlp"),
 		literalEnvVar("OTEL_METRICS_EXPORTER", "otlp"), literalEnvVar("OTEL_LOGS_EXPORTER", "otlp"))
 	return nil
 }
@@ -202,7 +205,8 @@ func (t *target) addDotnet() error {
 	}
 	t.env = t.env.appendMissing(variablesOf(t.settings["env"])...)
 	t.addCommon()
-	t.env = t.env.appendMissing(literalEnvVar("CORECLR_ENABLE_PROFILING", "1"), literalEnvVar("CORECLR_PROFILER", "{918728DD-259F-4A6A-AC2B-B85E1B658318}"),
+	t.env = t.env.appendMissing(literalEnvVar("CORECLR_ENABLE_PROFILING", "1"),
+		literalEnvVar("CORECLR_PROFILER", "{918728DD-259F-4A6A-AC2B-B85E1B658318}"),
 		literalEnvVar("CORECLR_PROFILER_PATH", dotnetHome+"/"+profiler+"/OpenTelemetry.AutoInstrumentation.Native.so"))
 	t.joinPath(joined[0], dotnetHome+"/net/OpenTelemetry.AutoInstrumentation.StartupHook.dll")
 	t.joinPath(joined[1], dotnetHome+"/AdditionalDeps")

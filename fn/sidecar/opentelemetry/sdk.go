@@ -179,8 +179,9 @@ func (t *target) remainingResourceAttributes(own string) map[string]string {
 }
 
 // ownerAttributes name the workload of a pod by its kind.
-var ownerAttributes = map[string]string{"Deployment": "k8s.deployment.name", "ReplicaSet": "k8s.replicaset.name", "StatefulSet": "k8s.statefulset.name",
-	"DaemonSet": "k8s.daemonset.name", "Job": "k8s.job.name", "CronJob": "k8s.cronjob.name"}
+var ownerAttributes = map[string]string{"Deployment": "k8s.deployment.name", "ReplicaSet": "k8s.replicaset.name",
+	"StatefulSet": "k8s.statefulset.name",
+	"DaemonSet":   "k8s.daemonset.name", "Job": "k8s.job.name", "CronJob": "k8s.cronjob.name"}
 
 // metadataAttributeValue returns an attribute that the pod's annotation sets, or, where the object wants it, one of the
 // labels.

@@ -54,8 +54,8 @@ func orderedNode(m map[string]any, at string, order map[string][]string) (*yaml.
 	return node, nil
 }
 
-// asJSONNumbers returns the value with its numbers as the operator has them, which reads them from JSON: those of a million and
-// more are written with an exponent.
+// asJSONNumbers returns the value with its numbers as the operator has them, which reads them from JSON: those of a
+// million and more are written with an exponent.
 func asJSONNumbers(value any) any {
 	switch value := value.(type) {
 	case int64:

@@ -29,10 +29,12 @@ type Batch struct {
 	// Files are those that are worked on.
 	Files []*File
 
-	// Progress, where it is set, is called as documents are settled, with about how many of all are. Several goroutines may call it.
+	// Progress, where it is set, is called as documents are settled, with about how many of all are. Several goroutines
+	// may call it.
 	Progress func(done, total int)
 
-	// Locks are what the injector reads beside the files: ImageLocks that the policy names, and constraints of a cluster.
+	// Locks are what the injector reads beside the files: ImageLocks that the policy names, and constraints of a
+	// cluster.
 	Locks []fn.Item
 
 	beside   []files.Input // kustomizations and their patches
@@ -53,8 +55,8 @@ type File struct {
 	idle  []bool // documents that are not worked on
 	after []*manifest.Document
 	added []*manifest.Document
-	// changes are what documents have become, by their indexes in items, which is -1 for those that are not worked on. They go before
-	// what is in after.
+	// changes are what documents have become, by their indexes in items, which is -1 for those that are not worked on.
+	// They go before what is in after.
 	changes *manifest.Changes
 	items   []int
 	// incomplete reports whether a document cannot be read. The others are processed, and the file is not written
@@ -66,8 +68,8 @@ func newFile(in files.Input, docs []*manifest.Document) *File {
 	return &File{Input: in, docs: docs, idle: make([]bool, len(docs)), after: docs}
 }
 
-// Beside are the files that belong to the manifests around them without being worked on: kustomizations and their patches.
-// They are read below directories only.
+// Beside are the files that belong to the manifests around them without being worked on: kustomizations and their
+// patches. They are read below directories only.
 func (b *Batch) Beside() []files.Input { return b.beside }
 
 // Leftovers are temporary files beside the inputs that runs which were killed may have left behind; see files.Clean.
@@ -104,8 +106,8 @@ func (b *Batch) ItemsAfter() []fn.Item {
 	return items
 }
 
-// Incomplete reports whether a document of the file cannot be read. Such a file is left out of streams: the documents that can be
-// read would look like all of it.
+// Incomplete reports whether a document of the file cannot be read. Such a file is left out of streams: the documents
+// that can be read would look like all of it.
 func (f *File) Incomplete() bool { return f.incomplete }
 
 // SetAside finds the unreadable documents among those that the report of a run has errors about, and excludes them
@@ -139,8 +141,8 @@ func (b *Batch) SetAside(report *fn.Report) bool {
 	return found
 }
 
-// LeaveOut excludes the files of the results that are errors from the output, and returns their paths in order. rest reports whether
-// other errors are left, which are not about a file.
+// LeaveOut excludes the files of the results that are errors from the output, and returns their paths in order. rest
+// reports whether other errors are left, which are not about a file.
 func (b *Batch) LeaveOut(rs result.Results) (paths []string, rest bool) {
 	for _, r := range rs {
 		if r.Severity != result.Error {
@@ -180,7 +182,8 @@ func isReadable(d *manifest.Document) bool {
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
 	changes := manifest.NewChanges(len(items) + len(b.Locks))
-	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), reportProgress(b.Progress, changes.Put, len(items)))
+	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...),
+		reportProgress(b.Progress, changes.Put, len(items)))
 	if err != nil {
 		return report, err
 	}

@@ -63,7 +63,8 @@ func (b *Batch) forEachPod(work func(map[string]any) (map[string]any, result.Res
 			at := fn.Item{Doc: d, Path: f.Input.Path, Index: i}
 			after, err := p.pinDocument(at)
 			if err != nil {
-				p.report.Results = append(p.report.Results, result.Result{Severity: result.Error, Message: err.Error(), File: fileOf(at)})
+				p.report.Results = append(p.report.Results,
+					result.Result{Severity: result.Error, Message: err.Error(), File: fileOf(at)})
 				continue
 			}
 			f.after[i] = after

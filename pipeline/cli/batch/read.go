@@ -109,8 +109,8 @@ func (b *Batch) addInput(in files.Input) {
 }
 
 // takeLastKeys leaves out the keys that later ones of the same mapping override, and returns warnings of them. A stream
-// is the output of a program, such as helm template, that others read in this way; a repeated key in a file is a mistake
-// of its author, and an error.
+// is the output of a program, such as helm template, that others read in this way; a repeated key in a file is a
+// mistake of its author, and an error.
 func takeLastKeys(docs []*manifest.Document) (warnings result.Results) {
 	for i, d := range docs {
 		next, repeated := d.WithLastKeys()
@@ -124,8 +124,10 @@ func takeLastKeys(docs []*manifest.Document) (warnings result.Results) {
 
 func repeatedKeyResult(d *manifest.Document, key manifest.RepeatedKey) result.Result {
 	r := result.Result{
-		Severity: result.Warning, File: &result.File{Path: d.Path(), Index: d.Index(), Line: key.Line}, Field: &result.Field{Path: key.Path},
-		Message: "the key is there more than once in the same mapping; the last one counts, as in Helm and Argo CD", ResourceRef: &result.ResourceRef{},
+		Severity: result.Warning, File: &result.File{Path: d.Path(), Index: d.Index(), Line: key.Line},
+		Field:       &result.Field{Path: key.Path},
+		Message:     "the key is there more than once in the same mapping; the last one counts, as in Helm and Argo CD",
+		ResourceRef: &result.ResourceRef{},
 	}
 	if obj, err := d.Object(); err == nil {
 		metadata, _ := obj["metadata"].(map[string]any)

@@ -15,8 +15,8 @@ import (
 // releaseKinds are the kinds of releases in the order in which they are named.
 var releaseKinds = []string{"HelmRelease", "Application", "ApplicationSet"}
 
-// DescribeReleases names the objects whose workloads are not in the files, because a controller renders them: HelmReleases and
-// Applications. It returns "" without any.
+// DescribeReleases names the objects whose workloads are not in the files, because a controller renders them:
+// HelmReleases and Applications. It returns "" without any.
 func (b *Batch) DescribeReleases() string {
 	counts := map[string]int{}
 	var places []string

@@ -70,7 +70,8 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	}
 	if l.in != nil {
 		for _, origin := range l.in.Skipped {
-			l.addWarning(Pipelines, origin, "not checked (--offline): its pipelines are not read", "prerig doctor without --offline checks them")
+			l.addWarning(Pipelines, origin, "not checked (--offline): its pipelines are not read",
+				"prerig doctor without --offline checks them")
 		}
 	}
 	if l.in != nil && l.in.Catalog != nil {
@@ -84,7 +85,8 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	}
 	l.ask.runAllChecks(ctx, o)
 	for _, a := range l.found {
-		f := Finding{Area: a.area, Severity: result.Info, Where: a.where, Message: a.message, Advice: a.advice, Pipelines: a.pipelines}
+		f := Finding{Area: a.area, Severity: result.Info, Where: a.where, Message: a.message, Advice: a.advice,
+			Pipelines: a.pipelines}
 		if a.err != nil {
 			severity, advice := l.severityForOtherUser(a.err)
 			f.Severity, f.Message, f.Advice = severity, a.err.Error(), cmp.Or(advice, a.advice)
@@ -134,7 +136,8 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 		l.checkTarget(e, i, to)
 	}
 	if len(e.Pipeline.Spec.Publish) == 0 {
-		l.addWarning(Targets, e.Key+" spec.publish", "the pipeline only renders, and has no publish target", "prerig init writes an example entry")
+		l.addWarning(Targets, e.Key+" spec.publish", "the pipeline only renders, and has no publish target",
+			"prerig init writes an example entry")
 	}
 }
 
@@ -200,7 +203,8 @@ func (l *look) checkQueue(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
 	defer cancel()
 	if err := daemon.CheckQueue(ctx, l.config); err != nil {
-		l.addFailureUnlessHidden(State, "nats.url", err, "the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
+		l.addFailureUnlessHidden(State, "nats.url", err,
+			"the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
 		return
 	}
 	l.addPassedCheck(State, "nats.url", "NATS responds, and has JetStream")

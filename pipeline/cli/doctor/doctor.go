@@ -37,12 +37,14 @@ const (
 	State         Area = "state"
 )
 
-var areas = []Area{Versions, Configuration, Policies, Pipelines, Secrets, Sources, Targets, Webhooks, Addresses, Isolation, State}
+var areas = []Area{Versions, Configuration, Policies, Pipelines, Secrets, Sources, Targets, Webhooks, Addresses,
+	Isolation, State}
 
 // Finding is one thing that was looked at.
 type Finding struct {
 	Area Area `json:"area"`
-	// Severity is error where something does not work, warning where it may not or is not safe, and info where all is well.
+	// Severity is error where something does not work, warning where it may not or is not safe, and info where all is
+	// well.
 	Severity result.Severity `json:"severity"`
 	// Where is a file, a field, a key of the configuration or a URL.
 	Where   string `json:"where,omitempty"`
@@ -116,7 +118,8 @@ func (r *report) sortedRedactedFindings() []Finding {
 func Sort(findings []Finding) []Finding {
 	rank := map[result.Severity]int{result.Error: 0, result.Warning: 1, result.Info: 2}
 	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(slices.Index(areas, a.Area), slices.Index(areas, b.Area)), cmp.Compare(rank[a.Severity], rank[b.Severity]),
+		return cmp.Or(cmp.Compare(slices.Index(areas, a.Area), slices.Index(areas, b.Area)),
+			cmp.Compare(rank[a.Severity], rank[b.Severity]),
 			cmp.Compare(a.Where, b.Where), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.CompactFunc(findings, func(a, b Finding) bool {

@@ -32,7 +32,8 @@ type secretWatch struct {
 const shortestHidden = 6
 
 // Secret implements secret.Reader.
-func (w *secretWatch) Secret(ctx context.Context, namespace, name string, purpose secret.Purpose) (map[string][]byte, error) {
+func (w *secretWatch) Secret(ctx context.Context, namespace, name string,
+	purpose secret.Purpose) (map[string][]byte, error) {
 	keys, err := w.from.Secret(ctx, namespace, name, purpose)
 	for key, value := range keys {
 		switch key {
@@ -107,7 +108,8 @@ func encodedSecretForms(text string) []string {
 		text, quoted[1 : len(quoted)-1], string(asJSON[1 : len(asJSON)-1]),
 		url.QueryEscape(text), url.PathEscape(text), strings.TrimPrefix(url.UserPassword("", text).String(), ":"),
 	}
-	// In base64 it depends on how many bytes are before it, as a name is in what HTTP sends, which characters are its own.
+	// In base64 it depends on how many bytes are before it, as a name is in what HTTP sends, which characters are its
+	// own.
 	for before, others := range []int{0, 2, 3} {
 		padded := append(make([]byte, before), text...)
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

@@ -53,7 +53,8 @@ func (l *look) checkState(ctx context.Context) (running bool) {
 		l.addWarning(State, dir, "every user of this machine can read the state directory, which contains copies of repositories and a token", "chmod 700 "+dir)
 	}
 	if token, err := os.Stat(l.config.TokenFile()); err == nil && token.Mode().Perm()&othersMayRead != 0 {
-		l.addWarning(State, l.config.TokenFile(), "every user of this machine can read the administrator's token", "chmod 600 "+l.config.TokenFile())
+		l.addWarning(State, l.config.TokenFile(), "every user of this machine can read the administrator's token",
+			"chmod 600 "+l.config.TokenFile())
 	}
 	l.checkSpace(dir)
 	connection, err := net.DialTimeout("unix", l.config.Socket(), socketPatience)
@@ -100,7 +101,9 @@ func (l *look) checkWritable(dir string) bool {
 		return false
 	}
 	if len(l.config.Socket()) > longestSocket {
-		l.addFailureUnlessHidden(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system allows %d", len(l.config.Socket()), longestSocket),
+		l.addFailureUnlessHidden(State, l.config.Socket(),
+			fmt.Errorf("the path of the socket has %d bytes, and the system allows %d", len(l.config.Socket()),
+				longestSocket),
 			"use a state directory with a shorter path")
 	}
 	return true
@@ -131,7 +134,8 @@ func (l *look) checkSpace(dir string) {
 	l.addPassedCheck(State, dir, "%d MiB are free", space.Available/mib)
 }
 
-// checkAddresses looks whether the addresses can be listened on, unless a daemon does that now, and at certificates and tokens.
+// checkAddresses looks whether the addresses can be listened on, unless a daemon does that now, and at certificates and
+// tokens.
 func (l *look) checkAddresses(running bool) {
 	for key, address := range map[string]string{"listen": l.config.Listen, "admin.listen": l.config.Admin.Listen, "health.listen": l.config.Health.Listen} {
 		if address == "" || running {
@@ -139,7 +143,8 @@ func (l *look) checkAddresses(running bool) {
 		}
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			l.addFailureUnlessHidden(Addresses, key, err, "another program uses the address, or it does not belong to this machine")
+			l.addFailureUnlessHidden(Addresses, key, err,
+				"another program uses the address, or it does not belong to this machine")
 			continue
 		}
 		listener.Close()
@@ -151,7 +156,8 @@ func (l *look) checkAddresses(running bool) {
 		}
 	}
 	if a := l.config.Admin; a.Listen != "" && !a.TLS.Enabled() && !server.Loopback(a.Listen) {
-		l.addWarning(Addresses, "admin.listen", "tokens reach "+a.Listen+" unencrypted", "set admin.tls, or make it reachable only through a proxy with TLS")
+		l.addWarning(Addresses, "admin.listen", "tokens reach "+a.Listen+" unencrypted",
+			"set admin.tls, or make it reachable only through a proxy with TLS")
 	}
 	if l.config.Admin.Insecure && !server.Loopback(l.config.Admin.Listen) {
 		l.addWarning(Addresses, "admin.insecure", "everyone who can reach "+l.config.Admin.Listen+" can read pages and metrics without a token", "set admin.insecure: false")
@@ -230,12 +236,14 @@ func (l *look) checkWebhooks() {
 		own.Receivers = []config.Receiver{one}
 		found, err := own.EventReceivers(http.DefaultTransport)
 		if err != nil {
-			l.addFailureUnlessHidden(Webhooks, where, err, "the sender needs the same secret; openssl rand -hex 32 creates one")
+			l.addFailureUnlessHidden(Webhooks, where, err,
+				"the sender needs the same secret; openssl rand -hex 32 creates one")
 			continue
 		}
 		switch {
 		case one.Insecure:
-			l.addWarning(Webhooks, where, "accepts unsigned deliveries: anyone who can reach it can trigger pipelines", "configure a secret, and share it with the sender")
+			l.addWarning(Webhooks, where, "accepts unsigned deliveries: anyone who can reach it can trigger pipelines",
+				"configure a secret, and share it with the sender")
 			continue
 		case one.Secret == "":
 			l.addPassedCheck(Webhooks, where, "checks tokens")

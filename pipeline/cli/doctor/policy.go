@@ -31,7 +31,8 @@ func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 			if _, found, err := named.FindLock(images.Lock); err != nil {
 				r.addFailure(Policies, named.Origin, err, "")
 			} else if !found {
-				r.addWarning(Policies, named.Origin, "the ImageLock "+images.Lock+" is not next to it, so images are pinned only if the input contains one",
+				r.addWarning(Policies, named.Origin,
+					"the ImageLock "+images.Lock+" is not next to it, so images are pinned only if the input contains one",
 					"create it with prerig images pin")
 			}
 		}
@@ -42,7 +43,8 @@ func CheckPolicies(ctx context.Context, names []string, o Options) []Finding {
 
 // reportSupportedVersions reports the versions that this program supports.
 func (r *report) reportSupportedVersions(o Options) {
-	r.addPassedCheck(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor,
+	r.addPassedCheck(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version,
+		release.OldestMinor, release.NewestMinor,
 		gate.OldestKubernetes, gate.NewestKubernetes)
 }
 
@@ -130,12 +132,15 @@ func (r *report) checkVersions(where string, policies []*v1alpha1.InjectionPolic
 			continue
 		}
 		if v, ok := istio.ParseVersion(i.Version); ok && v.Minor > release.NewestMinor {
-			r.addWarning(Versions, where+" spec.istio.version", fmt.Sprintf("Istio %s is newer than this prerig supports, and is treated as 1.%d", i.Version, release.NewestMinor),
+			r.addWarning(Versions, where+" spec.istio.version",
+				fmt.Sprintf("Istio %s is newer than this prerig supports, and is treated as 1.%d", i.Version,
+					release.NewestMinor),
 				"a newer prerig may support it")
 		}
 		if i.KubernetesVersion != "" {
 			if _, err := gate.KubernetesMinor(i.KubernetesVersion); err != nil {
-				r.addWarning(Versions, where+" spec.istio.kubernetesVersion", err.Error(), "injection uses the nearest version; prerig gate does not")
+				r.addWarning(Versions, where+" spec.istio.kubernetesVersion", err.Error(),
+					"injection uses the nearest version; prerig gate does not")
 			}
 		}
 	}

@@ -37,7 +37,8 @@ type ownFiles struct {
 	snapshot *source.Snapshot
 }
 
-// readOwnFiles reads the files of the repository, except those that git ignores. It returns nil outside of a repository.
+// readOwnFiles reads the files of the repository, except those that git ignores. It returns nil outside of a
+// repository.
 func readOwnFiles() (*ownFiles, error) {
 	local, err := git.OpenLocal(".")
 	if err != nil {
@@ -69,8 +70,8 @@ func (f *ownFiles) supply(_ catalog.Entry, one v1alpha1.NamedSource) *source.Sna
 	return nil
 }
 
-// checkRenders renders the pipelines as prerig render does, those of this repository from its files. Pipelines whose source or policy
-// has a problem are not rendered: it is reported already.
+// checkRenders renders the pipelines as prerig render does, those of this repository from its files. Pipelines whose
+// source or policy has a problem are not rendered: it is reported already.
 func checkRenders(ctx context.Context, l *look, in *daemon.Inspection) {
 	own, err := readOwnFiles()
 	if err != nil {
@@ -88,7 +89,8 @@ func checkRenders(ctx context.Context, l *look, in *daemon.Inspection) {
 	defer pool.Close()
 	in.Builder.Renderer = pool
 	renderer := &dryrun.Renderer{
-		Fetcher: in.Fetcher, Builder: in.Builder, Secrets: in.Secrets, PipelinesDir: l.config.Pipelines, Instead: own.supply, Progress: l.o.Progress,
+		Fetcher: in.Fetcher, Builder: in.Builder, Secrets: in.Secrets, PipelinesDir: l.config.Pipelines,
+		Instead: own.supply, Progress: l.o.Progress,
 	}
 	ctx, cancel := context.WithTimeout(ctx, renderPatience)
 	defer cancel()
@@ -101,7 +103,8 @@ func checkRenders(ctx context.Context, l *look, in *daemon.Inspection) {
 		reportRender(l, r, own.supply(r.Entry, r.Entry.Sources(l.config.Pipelines)[0]) != nil)
 	}
 	if late > 0 {
-		l.addWarning(Pipelines, pipelinesPlace(l.config), fmt.Sprintf("%d of %d pipelines were not rendered within %s", late, len(entries), renderPatience),
+		l.addWarning(Pipelines, pipelinesPlace(l.config),
+			fmt.Sprintf("%d of %d pipelines were not rendered within %s", late, len(entries), renderPatience),
 			"prerig render renders them")
 	}
 }
@@ -131,7 +134,9 @@ func entriesToRender(l *look, in *daemon.Inspection, own *ownFiles) (out []catal
 		out = append(out, e)
 	}
 	if len(skipped) > 0 {
-		l.addPassedCheck(Pipelines, pipelinesPlace(l.config), "not rendered (--offline), as sources, charts or bases are on servers: %s", foreign.List(skipped, shownReasons))
+		l.addPassedCheck(Pipelines, pipelinesPlace(l.config),
+			"not rendered (--offline), as sources, charts or bases are on servers: %s",
+			foreign.List(skipped, shownReasons))
 	}
 	return out
 }
@@ -179,7 +184,8 @@ func reportRender(l *look, r dryrun.Result, isOwn bool) {
 
 // findingOf converts the reason why a unit or release could not be rendered.
 func findingOf(e catalog.Entry, one result.Result) Finding {
-	f := Finding{Where: e.File, Message: e.Key + ": " + strings.TrimPrefix(one.String(), string(one.Severity)+": "), Unit: one.Tags[render.TagUnit]}
+	f := Finding{Where: e.File, Message: e.Key + ": " + strings.TrimPrefix(one.String(), string(one.Severity)+": "),
+		Unit: one.Tags[render.TagUnit]}
 	if one.File != nil {
 		f.File, f.Line = one.File.Path, one.File.Line
 	}

@@ -72,16 +72,20 @@ func (l *look) checkFurtherSecrets(ctx context.Context, e catalog.Entry) {
 		at := fmt.Sprintf("spec.notify[%d]", i)
 		switch {
 		case n.FluxReceiver != nil:
-			l.checkSecret(ctx, e, at+".fluxReceiver", n.FluxReceiver.SecretRef, secret.Purpose{URL: n.FluxReceiver.URL, Signs: true}, "token")
+			l.checkSecret(ctx, e, at+".fluxReceiver", n.FluxReceiver.SecretRef,
+				secret.Purpose{URL: n.FluxReceiver.URL, Signs: true}, "token")
 		case n.CloudEvent != nil:
-			l.checkSecret(ctx, e, at+".cloudEvent", n.CloudEvent.SecretRef, secret.Purpose{URL: n.CloudEvent.URL, Signs: true}, "token")
+			l.checkSecret(ctx, e, at+".cloudEvent", n.CloudEvent.SecretRef,
+				secret.Purpose{URL: n.CloudEvent.URL, Signs: true}, "token")
 		case n.CommitStatus != nil:
-			l.checkSecret(ctx, e, at+".commitStatus", &n.CommitStatus.SecretRef, secret.Purpose{URL: n.CommitStatus.URL}, "token", "password")
+			l.checkSecret(ctx, e, at+".commitStatus", &n.CommitStatus.SecretRef,
+				secret.Purpose{URL: n.CommitStatus.URL}, "token", "password")
 		}
 	}
 	for i, to := range spec.Publish {
 		if to.Encryption != nil {
-			l.checkSecret(ctx, e, fmt.Sprintf("spec.publish[%d].encryption", i), &to.Encryption.SecretRef, secret.Purpose{}, "seed")
+			l.checkSecret(ctx, e, fmt.Sprintf("spec.publish[%d].encryption", i), &to.Encryption.SecretRef,
+				secret.Purpose{}, "seed")
 		}
 	}
 	for i, base := range spec.Build.RemoteBases {
@@ -98,7 +102,8 @@ func (l *look) checkFurtherSecrets(ctx context.Context, e catalog.Entry) {
 }
 
 // checkSecret reads a secret, which must have one of the keys.
-func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, ref *meta.LocalObjectReference, purpose secret.Purpose, oneOf ...string) {
+func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, ref *meta.LocalObjectReference,
+	purpose secret.Purpose, oneOf ...string) {
 	if ref == nil {
 		return
 	}

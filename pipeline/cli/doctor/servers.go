@@ -51,7 +51,8 @@ func (l *look) checkSource(e catalog.Entry, source v1alpha1.NamedSource) {
 		info, err := os.Stat(source.Dir.Path)
 		switch {
 		case !l.config.AllowLocal:
-			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path, errors.New("this daemon may not read local directories"), "allow_local: true (--allow-local) allows it")
+			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path,
+				errors.New("this daemon may not read local directories"), "allow_local: true (--allow-local) allows it")
 		case err != nil:
 			l.addFailureUnlessHidden(Sources, where+".dir "+source.Dir.Path, err, "")
 		case !info.IsDir():
@@ -63,7 +64,8 @@ func (l *look) checkSource(e catalog.Entry, source v1alpha1.NamedSource) {
 }
 
 // checkGitSource lists the references of a repository, and looks for the one that is followed.
-func (l *look) checkGitSource(ctx context.Context, namespace string, src *v1alpha1.GitSource) (message, advice string, err error) {
+func (l *look) checkGitSource(ctx context.Context, namespace string,
+	src *v1alpha1.GitSource) (message, advice string, err error) {
 	_, server, err := l.in.Fetcher.Repository(ctx, namespace, src.URL, src.SecretRef)
 	if err != nil {
 		return "", "", err
@@ -183,7 +185,8 @@ func (l *look) checkRegistryTarget(ctx context.Context, namespace string, to v1a
 	if _, err := l.in.Targets.Open(ctx, namespace, to); err != nil {
 		return "", err
 	}
-	keys, err := secret.Read(ctx, l.in.Secrets, namespace, to.OCI.SecretRef, secret.AtRegistry(to.OCI.URL, to.OCI.Insecure))
+	keys, err := secret.Read(ctx, l.in.Secrets, namespace, to.OCI.SecretRef,
+		secret.AtRegistry(to.OCI.URL, to.OCI.Insecure))
 	if err != nil {
 		return "", err
 	}

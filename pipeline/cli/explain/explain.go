@@ -193,7 +193,8 @@ func (w *Workload) setDecision(d decide.Decision) {
 		w.Others = append(w.Others, newWebhook(o))
 	}
 	if f := d.Deciding; f != nil {
-		w.Deciding = &Fact{Level: string(f.Level), Kind: f.Kind, Key: f.Key, Value: f.Value, Missing: f.Missing, Source: f.Source, words: f.String()}
+		w.Deciding = &Fact{Level: string(f.Level), Kind: f.Kind, Key: f.Key, Value: f.Value, Missing: f.Missing,
+			Source: f.Source, words: f.String()}
 	}
 	n := d.Namespace
 	w.Namespace = &Namespace{Name: n.Name, Known: n.Known, Labels: n.Labels, Source: n.Source}

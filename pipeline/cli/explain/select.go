@@ -56,8 +56,8 @@ func (r Reference) matchesWorkload(w Workload) bool {
 	return r.Name == w.Object.Name && (r.Namespace == "" || r.Namespace == w.Object.Namespace)
 }
 
-// Select returns the workloads that the references name. The error names a reference that matches none, and those of its
-// name or kind.
+// Select returns the workloads that the references name. The error names a reference that matches none, and those of
+// its name or kind.
 func (e Explanation) Select(refs []Reference) (Explanation, error) {
 	out := e
 	out.Workloads = nil

@@ -31,7 +31,8 @@ func (e Explanation) Table(w io.Writer) error {
 			rule = wl.Webhook.shortRule()
 		}
 		fmt.Fprintln(t, strings.Join([]string{
-			name, wl.injectedColumn(), textOrDash(rule), textOrDash(wl.Revision), textOrDash(strings.Join(wl.Templates, ",")), wl.reasonText(),
+			name, wl.injectedColumn(), textOrDash(rule), textOrDash(wl.Revision),
+			textOrDash(strings.Join(wl.Templates, ",")), wl.reasonText(),
 		}, "\t"))
 	}
 	return t.Flush()

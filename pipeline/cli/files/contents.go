@@ -10,7 +10,8 @@ import (
 	"os"
 )
 
-// lazyFile opens a file when it is first read, as opening a named pipe waits for who writes into it, and closes it at its end.
+// lazyFile opens a file when it is first read, as opening a named pipe waits for who writes into it, and closes it at
+// its end.
 type lazyFile struct {
 	path string
 	file *os.File

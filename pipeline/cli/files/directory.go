@@ -51,7 +51,8 @@ type Directory struct {
 	root *os.Root
 }
 
-// OpenDirectory opens a directory, and makes it if it is missing. It is to be closed after what was made with it is written.
+// OpenDirectory opens a directory, and makes it if it is missing. It is to be closed after what was made with it is
+// written.
 func OpenDirectory(name string) (*Directory, error) {
 	failed := func(err error) (*Directory, error) {
 		return nil, fmt.Errorf("writing into the directory %s: %w", name, innerError(err))
@@ -79,8 +80,8 @@ func (d *Directory) Close() error { return d.root.Close() }
 // FS returns the files of the directory for reading. Links that lead out of it are errors.
 func (d *Directory) FS() fs.FS { return d.root.FS() }
 
-// To is the output that makes the file at rel below the directory, or replaces it. A link to another place in the directory is
-// followed.
+// To is the output that makes the file at rel below the directory, or replaces it. A link to another place in the
+// directory is followed.
 func (d *Directory) To(rel string, data []byte) (Output, error) {
 	out := Output{Path: filepath.Join(d.name, rel), Data: data, in: d.root, target: filepath.Clean(rel)}
 	target, err := d.followLinks(out.target)
@@ -109,8 +110,8 @@ func (d *Directory) newTarget(rel string) (string, error) {
 	return filepath.Join(around, filepath.Base(rel)), err
 }
 
-// followLinks returns the path below the directory of the file at rel, without links. It refuses one that a link leads out of the
-// directory, also where the file does not exist but a directory on the way does.
+// followLinks returns the path below the directory of the file at rel, without links. It refuses one that a link leads
+// out of the directory, also where the file does not exist but a directory on the way does.
 func (d *Directory) followLinks(rel string) (string, error) {
 	real, err := resolvePath(filepath.Join(d.real, rel))
 	if errors.Is(err, fs.ErrNotExist) && rel != "." {

@@ -43,7 +43,8 @@ type Input struct {
 // Stdin reports whether the input is a stream: standard input, or what a shell hands over for <(command).
 func (in Input) Stdin() bool { return in.target == "" }
 
-// Leaves reports whether the file lies outside of the directory below which it was found, as a link leads to it, and where.
+// Leaves reports whether the file lies outside of the directory below which it was found, as a link leads to it, and
+// where.
 func (in Input) Leaves() (target string, ok bool) { return in.target, in.leaves }
 
 // Names returns the number of names of the file in its file system; more than one if it has hard links.
@@ -218,7 +219,8 @@ func (r *fileReader) readArgument(arg string) {
 	}
 }
 
-// streamDescriptor reports whether a path names a file descriptor of the process, as shells write it for <(command), and which.
+// streamDescriptor reports whether a path names a file descriptor of the process, as shells write it for <(command),
+// and which.
 func streamDescriptor(arg string) (descriptor string, ok bool) {
 	clean := filepath.ToSlash(filepath.Clean(arg))
 	if clean == "/dev/stdin" {

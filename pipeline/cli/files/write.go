@@ -28,8 +28,8 @@ type Output struct {
 	before []byte
 }
 
-// InPlace is the output that replaces the input's own content. The file keeps its mode, its owner where the system lets us,
-// and the symbolic links that lead to it.
+// InPlace is the output that replaces the input's own content. The file keeps its mode, its owner where the system lets
+// us, and the symbolic links that lead to it.
 func InPlace(in Input, data []byte) (Output, error) {
 	if in.Stdin() {
 		return Output{}, errors.New("writing in place: standard input is not a file")
@@ -104,7 +104,8 @@ func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 	for i, out := range outs {
 		if err := renameStaged(staged[i], out); err != nil {
 			if undo := restorePreviousFiles(outs[:i]); undo != nil {
-				return fmt.Errorf("writing %s: %w; restoring the files written before it: %w", out.Path, innerError(err), undo)
+				return fmt.Errorf("writing %s: %w; restoring the files written before it: %w", out.Path,
+					innerError(err), undo)
 			}
 			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, innerError(err))
 		}

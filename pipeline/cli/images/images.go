@@ -53,8 +53,9 @@ type Options struct {
 type Retry struct {
 	// Attempts in all; 0 means 6.
 	Attempts int
-	// First is the wait after the first failure, doubled after each; 0 means 500 milliseconds. Waits are spread at random
-	// between half and the whole, so that clients do not come back together. A Retry-After of the registry counts instead.
+	// First is the wait after the first failure, doubled after each; 0 means 500 milliseconds. Waits are spread at
+	// random between half and the whole, so that clients do not come back together. A Retry-After of the registry
+	// counts instead.
 	First time.Duration
 	// Max is the longest wait; 0 means 15 seconds.
 	Max time.Duration
@@ -202,7 +203,8 @@ func explainRegistryError(ref name.Reference, err error) error {
 		case http.StatusUnauthorized:
 			return fmt.Errorf("%s needs a login; run docker login %s: %w", host, host, err)
 		case http.StatusForbidden:
-			return fmt.Errorf("%s denies access to %s; log in as a user who may read it: %w", host, ref.Context().RepositoryStr(), err)
+			return fmt.Errorf("%s denies access to %s; log in as a user who may read it: %w", host,
+				ref.Context().RepositoryStr(), err)
 		case http.StatusNotFound:
 			return fmt.Errorf("%s has no %s: %w", host, ref.Identifier(), err)
 		case http.StatusTooManyRequests:

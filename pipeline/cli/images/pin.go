@@ -78,7 +78,8 @@ func (c *registryClient) verifyImage(ctx context.Context, image, digest string) 
 }
 
 // resolveImage reads the manifest that the image names.
-func (c *registryClient) resolveImage(ctx context.Context, image string, want []v1.Platform) (v1alpha1.LockedImage, error) {
+func (c *registryClient) resolveImage(ctx context.Context, image string,
+	want []v1.Platform) (v1alpha1.LockedImage, error) {
 	if Pinned(image) && len(want) == 0 {
 		return v1alpha1.LockedImage{}, nil
 	}

@@ -23,8 +23,9 @@ import (
 )
 
 // Signatures by a key, as cosign makes them and stores them beside an image (cosign's specs/SIGNATURE_SPEC.md and
-// specs/BUNDLE_SPEC.md): for the digest sha256:abc the tag sha256-abc.sig has a layer for each signature; since version 3 cosign stores
-// a bundle as an artifact that refers to the image. Transparency logs and certificates are not looked at.
+// specs/BUNDLE_SPEC.md): for the digest sha256:abc the tag sha256-abc.sig has a layer for each signature; since version
+// 3 cosign stores a bundle as an artifact that refers to the image. Transparency logs and certificates are not looked
+// at.
 
 const (
 	simpleSigningType   = "application/vnd.dev.cosign.simplesigning.v1+json"
@@ -104,7 +105,8 @@ func (e *unsignedError) Error() string { return e.text }
 
 // verifySignatures returns an *unsignedError if none of the keys of a rule about the image has signed the digest.
 // asked reports whether a rule about the image exists.
-func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference, digest string) (asked bool, err error) {
+func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference,
+	digest string) (asked bool, err error) {
 	rules := c.rules.rulesFor(ref)
 	if len(rules) == 0 {
 		return false, nil
@@ -199,7 +201,8 @@ func (c *registryClient) simpleSignatures(ctx context.Context, digest name.Diges
 			} `json:"critical"`
 		}
 		signature, err := base64.StdEncoding.DecodeString(l.annotations[signatureAnnotation])
-		if err != nil || json.Unmarshal(l.content, &payload) != nil || payload.Critical.Type != "cosign container image signature" {
+		if err != nil || json.Unmarshal(l.content, &payload) != nil ||
+			payload.Critical.Type != "cosign container image signature" {
 			continue
 		}
 		out = append(out, signedStatement{l.content, signature, payload.Critical.Image.Digest})
@@ -257,8 +260,8 @@ func readLayer(image v1.Image, digest v1.Hash) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, maxSignature))
 }
 
-// statementsOfBundle reads a Sigstore bundle with a DSSE envelope around an in-toto statement that an image was signed; none from any
-// other, such as an attestation about a build.
+// statementsOfBundle reads a Sigstore bundle with a DSSE envelope around an in-toto statement that an image was signed;
+// none from any other, such as an attestation about a build.
 func statementsOfBundle(text []byte) []signedStatement {
 	var statement struct {
 		PredicateType string `json:"predicateType"`

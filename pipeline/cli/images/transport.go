@@ -18,12 +18,12 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/backoff"
 )
 
-// maxBody is the size of the largest answer that is read: manifests may have 4 MiB by the distribution specification, and
-// an image's configuration is smaller than that.
+// maxBody is the size of the largest answer that is read: manifests may have 4 MiB by the distribution specification,
+// and an image's configuration is smaller than that.
 const maxBody = 8 << 20
 
-// retryTransport is an http.RoundTripper that reads the whole answer, within a time, and tries again when that fails for a reason that may pass.
-// It is not for layers.
+// retryTransport is an http.RoundTripper that reads the whole answer, within a time, and tries again when that fails
+// for a reason that may pass. It is not for layers.
 type retryTransport struct {
 	inner   http.RoundTripper
 	timeout time.Duration
@@ -67,7 +67,8 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // roundTripOnce makes one request and reads its answer to the end within the time.
 func (t *retryTransport) roundTripOnce(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, fmt.Errorf("%s did not respond within %s", req.URL.Host, t.timeout))
+	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout,
+		fmt.Errorf("%s did not respond within %s", req.URL.Host, t.timeout))
 	defer cancel()
 	attempt := req.Clone(ctx)
 	if req.GetBody != nil {
@@ -107,7 +108,8 @@ func (e *tooLarge) Error() string {
 	return fmt.Sprintf("the response of %s is larger than %d MiB", e.host, maxBody>>20)
 }
 
-// isRepeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a login).
+// isRepeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a
+// login).
 func isRepeatable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }

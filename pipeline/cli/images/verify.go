@@ -26,7 +26,8 @@ const (
 	Moved State = "moved"
 	// Gone means that the registry no longer has such a tag; the locked digest still exists.
 	Gone State = "gone"
-	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new node.
+	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new
+	// node.
 	Lost State = "lost"
 	// Unsigned means that Options.Verify requires a signature of the locked digest, and that none by one of its
 	// keys exists. It has precedence over all other states of an existing tag.
@@ -87,8 +88,8 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 	return out, nil
 }
 
-// imageStatus asks for the tag, and for the locked digest where the tag names another. It sends HEAD requests, which registries do not
-// count as pulls.
+// imageStatus asks for the tag, and for the locked digest where the tag names another. It sends HEAD requests, which
+// registries do not count as pulls.
 func (c *registryClient) imageStatus(ctx context.Context, image, locked string) Status {
 	s := Status{Image: image, Locked: locked}
 	ref, err := parseTag(image)

@@ -41,15 +41,16 @@ func (b *policyBuilder) setInjector() {
 	if p.mesh != nil {
 		i.MeshConfig = textAt(p.mesh.Value, "data", "mesh")
 	} else {
-		b.addWarning("the input has no ConfigMap %s with data.mesh: the mesh config is the version's default", meshName+revisionSuffix(p.revision))
+		b.addWarning("the input has no ConfigMap %s with data.mesh: the mesh config is the version's default",
+			meshName+revisionSuffix(p.revision))
 	}
 	b.spec.Istio = i
 	b.rootNamespace()
 	b.setVersion()
 }
 
-// rootNamespace is that of the control plane, where the mesh config does not name one (pilot/pkg/bootstrap/mesh.go). It is
-// only written where it is not the usual one.
+// rootNamespace is that of the control plane, where the mesh config does not name one (pilot/pkg/bootstrap/mesh.go). It
+// is only written where it is not the usual one.
 func (b *policyBuilder) rootNamespace() {
 	var mesh struct {
 		RootNamespace string `json:"rootNamespace"`
@@ -61,8 +62,8 @@ func (b *policyBuilder) rootNamespace() {
 	}
 }
 
-// unreleased is the version of the charts in Istio's repository, until a release is made of them. Istio 1.0 had none of these
-// labels.
+// unreleased is the version of the charts in Istio's repository, until a release is made of them. Istio 1.0 had none of
+// these labels.
 const unreleased = "1.0.0"
 
 // setVersion determines the version of the control plane, unless the values contain it: from the labels that the

@@ -11,8 +11,8 @@ import (
 
 const (
 	cloudSQLName = "cloud-sql-operator"
-	// cloudSQLGroup and cloudSQLKind are those of the objects that the operator reads, and cloudSQLImage is the end of its own image's
-	// name (internal/api/v1 and config/manager of cloud-sql-proxy-operator 1.8.1).
+	// cloudSQLGroup and cloudSQLKind are those of the objects that the operator reads, and cloudSQLImage is the end of
+	// its own image's name (internal/api/v1 and config/manager of cloud-sql-proxy-operator 1.8.1).
 	cloudSQLGroup, cloudSQLKind = "cloudsql.cloud.google.com/", "AuthProxyWorkload"
 	cloudSQLImage               = "/cloud-sql-proxy-operator"
 	// cloudSQLAgent is the user agent of the proxies, before the operator's version.
@@ -23,7 +23,8 @@ const (
 func (r *sidecarReader) setCloudSQL(all []*clusterObject) error {
 	var workloads []any
 	for _, o := range all {
-		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) || textAt(o.Value, "metadata", "deletionTimestamp") != "" {
+		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) ||
+			textAt(o.Value, "metadata", "deletionTimestamp") != "" {
 			continue
 		}
 		if valueAt(o.Value, "spec", "workloadSelector") == nil {

@@ -22,10 +22,13 @@ const (
 	linkerdAnchors, linkerdAnchorsKey = "linkerd-identity-trust-roots", "ca-bundle.crt"
 )
 
-// linkerdUnread are settings below proxy, proxyInit and the like that do not change pods, or that Linkerd's injector sets itself.
+// linkerdUnread are settings below proxy, proxyInit and the like that do not change pods, or that Linkerd's injector
+// sets itself.
 var linkerdUnread = map[string]bool{
-	"proxy.capabilities": true, "proxy.isIngress": true, "proxy.outboundTransportMode": true, "proxy.podInboundPorts": true,
-	"proxy.saMountPath": true, "proxyInit.capabilities": true, "proxyInit.kubeAPIServerPorts": true, "proxyInit.saMountPath": true,
+	"proxy.capabilities": true, "proxy.isIngress": true, "proxy.outboundTransportMode": true,
+	"proxy.podInboundPorts": true,
+	"proxy.saMountPath":     true, "proxyInit.capabilities": true, "proxyInit.kubeAPIServerPorts": true,
+	"proxyInit.saMountPath": true,
 }
 
 // findLinkerd returns Linkerd's ConfigMap, or nil if none exists.
@@ -120,7 +123,8 @@ func (r *sidecarReader) warnUnread(at string, value any) {
 	if m, ok := value.(map[string]any); ok && at == "proxy.tracing" && isUnset(m["enabled"]) {
 		return
 	}
-	r.addWarning("%s of the ConfigMap %s is ignored: the pods are as Linkerd's injector would create them without it", at, linkerdConfig)
+	r.addWarning("%s of the ConfigMap %s is ignored: the pods are as Linkerd's injector would create them without it",
+		at, linkerdConfig)
 }
 
 func isUnset(value any) bool {

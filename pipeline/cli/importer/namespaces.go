@@ -28,8 +28,10 @@ func Namespaces(objects []Object) []v1alpha1.Namespace {
 // IsPolicyAnnotation reports whether an annotation of a namespace is one that an injector reads.
 func IsPolicyAnnotation(annotation string) bool { return isPolicyAnnotation(annotation) }
 
-// namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
-var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
+// namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes'
+// own.
+var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io",
+	"prerig.dev"}
 
 // setNamespaces adds the namespaces. A policy of Istio without any injects into all of them.
 func (b *policyBuilder) setNamespaces(all []*clusterObject) {
@@ -84,16 +86,19 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 		}
 		switch o.kind {
 		case accountKind:
-			namespace.ServiceAccounts = append(namespace.ServiceAccounts, v1alpha1.ServiceAccount{Name: o.name, ImagePullSecrets: pullSecrets(o)})
+			namespace.ServiceAccounts = append(namespace.ServiceAccounts,
+				v1alpha1.ServiceAccount{Name: o.name, ImagePullSecrets: pullSecrets(o)})
 		case limitKind:
 			limits, _ := valueAt(o.Value, "spec", "limits").([]any)
-			namespace.LimitRanges = append(namespace.LimitRanges, v1alpha1.LimitRange{Name: o.name, Limits: append([]any{}, limits...)})
+			namespace.LimitRanges = append(namespace.LimitRanges,
+				v1alpha1.LimitRange{Name: o.name, Limits: append([]any{}, limits...)})
 		case proxyConfigKind:
 			spec, _ := o.Value["spec"].(map[string]any)
 			if len(spec) == 0 {
 				spec = nil // as it is read again
 			}
-			namespace.ProxyConfigs = append(namespace.ProxyConfigs, v1alpha1.ProxyConfig{Name: o.name, Spec: spec, Revision: o.labels[labelRevision]})
+			namespace.ProxyConfigs = append(namespace.ProxyConfigs,
+				v1alpha1.ProxyConfig{Name: o.name, Spec: spec, Revision: o.labels[labelRevision]})
 		}
 	}
 	for _, one := range at {
@@ -113,7 +118,8 @@ func olderFirst(a, b *clusterObject) int {
 	return cmp.Or(strings.Compare(created(a), created(b)), strings.Compare(a.name, b.name))
 }
 
-// isContent reports whether an object counts for the pods of its namespace: a ServiceAccount does where it has pull secrets.
+// isContent reports whether an object counts for the pods of its namespace: a ServiceAccount does where it has pull
+// secrets.
 func isContent(o *clusterObject) bool {
 	switch version := textAt(o.Value, "apiVersion"); o.kind {
 	case accountKind:

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// instrumentationKind is the kind by which OpenTelemetry's operator instruments pods, instrumentationSidecar the built-in sidecar that
-	// does the same, and instrumentationVersion the version of the objects that it reads.
+	// instrumentationKind is the kind by which OpenTelemetry's operator instruments pods, instrumentationSidecar the
+	// built-in sidecar that does the same, and instrumentationVersion the version of the objects that it reads.
 	instrumentationKind    = "Instrumentation"
 	instrumentationSidecar = "opentelemetry-instrumentation"
 	instrumentationVersion = "opentelemetry.io/v1alpha1"
@@ -29,7 +29,8 @@ func (r *sidecarReader) findCollectors(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
 		version := textAt(o.Value, "apiVersion")
-		if o.kind != collectorKind || !strings.HasPrefix(version, "opentelemetry.io/") || textAt(o.Value, "spec", "mode") != "sidecar" {
+		if o.kind != collectorKind || !strings.HasPrefix(version, "opentelemetry.io/") ||
+			textAt(o.Value, "spec", "mode") != "sidecar" {
 			continue
 		}
 		if version != collectorVersion {
@@ -49,7 +50,8 @@ func reducedObject(o *clusterObject) map[string]any {
 		meta["namespace"] = o.namespace
 	}
 	spec, _ := o.Value["spec"].(map[string]any)
-	return map[string]any{"apiVersion": textAt(o.Value, "apiVersion"), "kind": o.kind, "metadata": meta, "spec": maps.Clone(spec)}
+	return map[string]any{"apiVersion": textAt(o.Value, "apiVersion"), "kind": o.kind, "metadata": meta,
+		"spec": maps.Clone(spec)}
 }
 
 // findInstrumentations returns the objects by which pods are instrumented.

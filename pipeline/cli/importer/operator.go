@@ -19,8 +19,9 @@ const (
 	sailKind, sailGroup         = "Istio", "sailoperator.io"
 )
 
-// operatorBuilder makes a policy of a document that asks for an installation: the built-in policy with what the document
-// changes. Sources: operator/pkg/render/manifest.go and manifests/ of Istio 1.31, pkg/istiovalues of the Sail operator.
+// operatorBuilder makes a policy of a document that asks for an installation: the built-in policy with what the
+// document changes. Sources: operator/pkg/render/manifest.go and manifests/ of Istio 1.31, pkg/istiovalues of the Sail
+// operator.
 type operatorBuilder struct {
 	*policyBuilder
 	object *clusterObject
@@ -104,7 +105,8 @@ func (o *operatorBuilder) readBase(v istio.Version) error {
 
 // errorAtField is an error about a field of the document, with its line.
 func (o *operatorBuilder) errorAtField(field []string, format string, args ...any) error {
-	return fmt.Errorf("importing %s: %s: %s", o.object.referenceWithoutPlace(), o.placeText(field), fmt.Sprintf(format, args...))
+	return fmt.Errorf("importing %s: %s: %s", o.object.referenceWithoutPlace(), o.placeText(field),
+		fmt.Sprintf(format, args...))
 }
 
 // placeText returns the field's path with the file and the line of the nearest existing field.
@@ -143,7 +145,8 @@ func (o *operatorBuilder) checkVersion() error {
 	}
 	got, ok := istio.ParseVersion(o.version)
 	if !ok {
-		o.addWarning("%s: %q is not a version of Istio, so the policy is for %s; set another with --istio-version", o.placeText(field), o.version, want)
+		o.addWarning("%s: %q is not a version of Istio, so the policy is for %s; set another with --istio-version",
+			o.placeText(field), o.version, want)
 		return nil
 	}
 	if builtin.Covers(got) {
@@ -164,7 +167,8 @@ func (o *operatorBuilder) addNotes() {
 	}
 	if len(o.leftOut) > 0 {
 		slices.Sort(o.leftOut)
-		o.addNote("skipped, because injected pods do not depend on it: %s", strings.Join(slices.Compact(o.leftOut), ", "))
+		o.addNote("skipped, because injected pods do not depend on it: %s",
+			strings.Join(slices.Compact(o.leftOut), ", "))
 	}
 	disabled := o.spec.Istio.NativeSidecars == v1alpha1.NativeSidecarsDisabled || o.spec.Istio.IstiodEnv["ENABLE_NATIVE_SIDECARS"] == "false"
 	if o.base.KubernetesVersion != "" && o.spec.Istio.KubernetesVersion == "" && !disabled {

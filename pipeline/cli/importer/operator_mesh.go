@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// setMesh writes the mesh config that the chart makes of the values (templates/configmap.yaml), where it is not that of the
-// built-in policy. Its default telemetry providers are not part of it: pods do not depend on them.
+// setMesh writes the mesh config that the chart makes of the values (templates/configmap.yaml), where it is not that of
+// the built-in policy. Its default telemetry providers are not part of it: pods do not depend on them.
 func (o *operatorBuilder) setMesh() error {
 	var own map[string]any
 	if err := yaml.Unmarshal([]byte(o.base.MeshConfig), &own); err != nil {
@@ -39,11 +39,13 @@ func (o *operatorBuilder) chartMesh() map[string]any {
 		config["image"] = map[string]any{"imageType": variant}
 	}
 	if firstText(valueAt(o.values, "global", "proxy", "tracer")) == "zipkin" {
-		address := firstText(valueAt(o.values, "global", "tracer", "zipkin", "address"), "zipkin."+o.controlPlaneNamespace()+":9411")
+		address := firstText(valueAt(o.values, "global", "tracer", "zipkin", "address"),
+			"zipkin."+o.controlPlaneNamespace()+":9411")
 		config["tracing"] = map[string]any{"zipkin": map[string]any{"address": address}}
 	}
 	return map[string]any{
-		"trustDomain": "cluster.local", "rootNamespace": o.controlPlaneNamespace(), "enablePrometheusMerge": true, "defaultConfig": config,
+		"trustDomain": "cluster.local", "rootNamespace": o.controlPlaneNamespace(), "enablePrometheusMerge": true,
+		"defaultConfig": config,
 	}
 }
 

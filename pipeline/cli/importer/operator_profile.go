@@ -14,7 +14,8 @@ import (
 type operatorProfile struct {
 	// values are the profile's own, below those of the installation.
 	values map[string]any
-	// cni is components.cni.enabled, and withoutIstiod the opposite of components.pilot.enabled; only istioctl reads components.
+	// cni is components.cni.enabled, and withoutIstiod the opposite of components.pilot.enabled; only istioctl reads
+	// components.
 	cni, withoutIstiod bool
 }
 
@@ -67,8 +68,8 @@ var chartCompatibility = map[string]map[string]any{
 
 const nativeSidecarsEnv = "ENABLE_NATIVE_SIDECARS"
 
-// chartDefaults are the values that lie below those of an installation by the profile, the compatibility version and the
-// platform that they name, in the chart's order (manifests/zzz_profile.yaml).
+// chartDefaults are the values that lie below those of an installation by the profile, the compatibility version and
+// the platform that they name, in the chart's order (manifests/zzz_profile.yaml).
 func chartDefaults(values map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	for _, choice := range []struct {

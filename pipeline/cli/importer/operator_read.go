@@ -19,7 +19,8 @@ var operatorFields = map[string]bool{
 }
 
 // sailFields are those of an Istio's spec.
-var sailFields = map[string]bool{"version": true, "profile": true, "namespace": true, "values": true, "updateStrategy": true, "createNetworkPolicy": false}
+var sailFields = map[string]bool{"version": true, "profile": true, "namespace": true, "values": true,
+	"updateStrategy": true, "createNetworkPolicy": false}
 
 // checkFields refuses fields that the kind does not have, and notes those that do not matter.
 func (o *operatorBuilder) checkFields(known map[string]bool) error {
@@ -27,7 +28,8 @@ func (o *operatorBuilder) checkFields(known map[string]bool) error {
 	for _, key := range slices.Sorted(maps.Keys(spec)) {
 		matters, ok := known[key]
 		if !ok {
-			return o.errorAtField([]string{"spec", key}, "unknown field; known fields are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			return o.errorAtField([]string{"spec", key}, "unknown field; known fields are %s",
+				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		if !matters {
 			o.leftOut = append(o.leftOut, "spec."+key)
@@ -36,13 +38,15 @@ func (o *operatorBuilder) checkFields(known map[string]bool) error {
 	return nil
 }
 
-// readOperator reads an IstioOperator as istioctl does: the profile, below the values, below hub, tag, revision and mesh config.
+// readOperator reads an IstioOperator as istioctl does: the profile, below the values, below hub, tag, revision and
+// mesh config.
 func (o *operatorBuilder) readOperator() error {
 	if err := o.checkFields(operatorFields); err != nil {
 		return err
 	}
 	if path := firstText(valueAt(o.object.Value, "spec", "installPackagePath")); path != "" {
-		return o.errorAtField([]string{"spec", "installPackagePath"}, "custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
+		return o.errorAtField([]string{"spec", "installPackagePath"},
+			"custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
 	}
 	profile, err := o.profileByName(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
@@ -79,7 +83,8 @@ func (o *operatorBuilder) readOperator() error {
 		return err
 	}
 	if valueAt(unvalidated, "global", "istioNamespace") != nil {
-		return o.errorAtField([]string{"spec", "unvalidatedValues", "global", "istioNamespace"}, "istioctl installs into another namespace; set it in spec.values")
+		return o.errorAtField([]string{"spec", "unvalidatedValues", "global", "istioNamespace"},
+			"istioctl installs into another namespace; set it in spec.values")
 	}
 	return o.setValues(mergedValues(values, unvalidated))
 }
@@ -203,15 +208,16 @@ func (o *operatorBuilder) readSail(opts Options) error {
 		return err
 	}
 	namespace := firstText(valueAt(o.object.Value, "spec", "namespace"), "istio-system")
-	values := mergedValues(mergedValues(below, given), map[string]any{"revision": revision, "global": map[string]any{"istioNamespace": namespace}})
+	values := mergedValues(mergedValues(below, given),
+		map[string]any{"revision": revision, "global": map[string]any{"istioNamespace": namespace}})
 	if firstText(values["platform"], valueAt(values, "global", "platform")) == "" {
 		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, set it in %s before the import", o.object.referenceWithoutPlace())
 	}
 	return o.setValues(values)
 }
 
-// sailRevision is the name of the active revision: that of the Istio, with the version behind it where each version gets its
-// own; default is none (pkg/istiovalues/overrides.go).
+// sailRevision is the name of the active revision: that of the Istio, with the version behind it where each version
+// gets its own; default is none (pkg/istiovalues/overrides.go).
 func (o *operatorBuilder) sailRevision(version string, opts Options) (string, error) {
 	revision := o.object.name
 	if firstText(valueAt(o.object.Value, "spec", "updateStrategy", "type")) == "RevisionBased" {

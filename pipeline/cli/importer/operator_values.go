@@ -17,13 +17,15 @@ import (
 
 // readByOthers are values of which the policy has the effect elsewhere than among its overrides.
 var readByOthers = []string{
-	"profile", "global.profile", "platform", "global.platform", "compatibilityVersion", "meshConfig", "revision", "revisionTags",
-	"global.remotePilotAddress", "global.proxy.tracer", "global.proxy.variant", "global.tracer", "env", "pilot.env", "pilot.cni.enabled",
+	"profile", "global.profile", "platform", "global.platform", "compatibilityVersion", "meshConfig", "revision",
+	"revisionTags",
+	"global.remotePilotAddress", "global.proxy.tracer", "global.proxy.variant", "global.tracer", "env", "pilot.env",
+	"pilot.cni.enabled",
 	"cni.enabled", "cni.provider", "istiodRemote.injectionPath", "istiodRemote.injectionURL",
 }
 
-// unsupportedValues are values that change injected pods and that the built-in policy does not read, with those of the chart's
-// settings that are all the same to it (files/injection-template.yaml of the chart).
+// unsupportedValues are values that change injected pods and that the built-in policy does not read, with those of the
+// chart's settings that are all the same to it (files/injection-template.yaml of the chart).
 var unsupportedValues = []struct {
 	path     string
 	harmless []string
@@ -43,7 +45,8 @@ var unsupportedValues = []struct {
 }
 
 // unreadOverrides are values of the built-in policy that Istio's chart does not hand on to the injector.
-var unreadOverrides = []string{"global.proxy.drainDuration", "global.proxy.terminationDrainDuration", "pilot.crlConfigMapName"}
+var unreadOverrides = []string{"global.proxy.drainDuration", "global.proxy.terminationDrainDuration",
+	"pilot.crlConfigMapName"}
 
 // templateValue finds the values that a template reads.
 var templateValue = lazyregexp.New(`\.Values((?:\.[A-Za-z0-9_]+)+)`)
@@ -78,12 +81,14 @@ func (o *operatorBuilder) setValues(values map[string]any) error {
 	for _, u := range unsupportedValues {
 		path := strings.Split(u.path, ".")
 		if v := firstText(valueAt(o.values, path...)); v != "" && !slices.Contains(u.harmless, v) {
-			return o.errorAtField(append([]string{"spec", "values"}, path...), "the value %s is not supported: %s; import the installed objects: "+
-				"istioctl manifest generate -f FILE | prerig import, or the objects of the cluster", v, u.what)
+			return o.errorAtField(append([]string{"spec", "values"}, path...),
+				"the value %s is not supported: %s; import the installed objects: "+
+					"istioctl manifest generate -f FILE | prerig import, or the objects of the cluster", v, u.what)
 		}
 	}
 	if firstText(o.values["revision"]) == defaultRevision {
-		return o.errorAtField([]string{"spec", "revision"}, "a revision named default does not inject by istio-injection; omit the field")
+		return o.errorAtField([]string{"spec", "revision"},
+			"a revision named default does not inject by istio-injection; omit the field")
 	}
 	return nil
 }
@@ -117,7 +122,8 @@ func (o *operatorBuilder) setIstio() error {
 		return fmt.Errorf("importing %s: %w", o.object.referenceWithoutPlace(), err)
 	}
 	o.setIstiodEnv()
-	path := map[string]any{"url": valueAt(o.values, "istiodRemote", "injectionURL"), "service": map[string]any{"path": valueAt(o.values, "istiodRemote", "injectionPath")}}
+	path := map[string]any{"url": valueAt(o.values, "istiodRemote", "injectionURL"),
+		"service": map[string]any{"path": valueAt(o.values, "istiodRemote", "injectionPath")}}
 	o.injectionURL(map[string]any{"clientConfig": path})
 	return o.setMesh()
 }
@@ -159,7 +165,8 @@ func (o *operatorBuilder) setIstiodEnv() {
 func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 	known := mergedValues(o.baseValues, map[string]any{
 		"sidecarInjectorWebhook": map[string]any{
-			"templates": nil, "defaultTemplates": nil, "neverInjectSelector": nil, "alwaysInjectSelector": nil, "injectedAnnotations": nil,
+			"templates": nil, "defaultTemplates": nil, "neverInjectSelector": nil, "alwaysInjectSelector": nil,
+			"injectedAnnotations":       nil,
 			"enableNamespacesByDefault": nil,
 		},
 		"global": map[string]any{"proxy": map[string]any{"autoInject": nil, "resources": nil}},
@@ -179,7 +186,8 @@ func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 			delete(kept, "pilot")
 		}
 	}
-	given := mergedValues(mapOf(valueAt(o.object.Value, "spec", "values")), mapOf(valueAt(o.object.Value, "spec", "unvalidatedValues")))
+	given := mergedValues(mapOf(valueAt(o.object.Value, "spec", "values")),
+		mapOf(valueAt(o.object.Value, "spec", "unvalidatedValues")))
 	for _, path := range left {
 		elsewhere := slices.ContainsFunc(readByOthers, func(r string) bool { return path == r || strings.HasPrefix(path, r+".") })
 		if !elsewhere && valueAt(given, strings.Split(path, ".")...) != nil {
@@ -189,8 +197,8 @@ func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 	return kept
 }
 
-// addTemplateValue makes a value known that a custom template reads. One that neither the document nor the built-in policy has
-// may be a default of the chart, which is not at hand.
+// addTemplateValue makes a value known that a custom template reads. One that neither the document nor the built-in
+// policy has may be a default of the chart, which is not at hand.
 func (o *operatorBuilder) addTemplateValue(known map[string]any, template string, path []string) {
 	if valueAt(o.values, path...) == nil && valueAt(o.baseValues, path...) == nil {
 		o.addWarning("the template %s reads .Values.%s, which the policy lacks; if the chart has it, set it in injector.overrides", template, strings.Join(path, "."))
@@ -213,8 +221,8 @@ func (o *operatorBuilder) addTemplateValue(known map[string]any, template string
 	}
 }
 
-// splitValues parts values into those that are known and the paths of the others. What is known and no map with keys is taken
-// as a whole.
+// splitValues parts values into those that are known and the paths of the others. What is known and no map with keys is
+// taken as a whole.
 func splitValues(values, known map[string]any, at []string) (kept map[string]any, left []string) {
 	kept = map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {

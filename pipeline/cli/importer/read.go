@@ -20,7 +20,8 @@ var wanted = map[string]bool{
 
 const secret = "Secret"
 
-// Read returns the objects of a stream of YAML or JSON documents that an import may need, those inside lists one by one.
+// Read returns the objects of a stream of YAML or JSON documents that an import may need, those inside lists one by
+// one.
 func Read(path string, data []byte) ([]Object, error) {
 	file, err := manifest.Parse(path, data)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 // chartTemplates are the templates that Istio's chart brings.
-var chartTemplates = []string{"sidecar", "gateway", "grpc-simple", "grpc-agent", "waypoint", "kube-gateway", "agentgateway"}
+var chartTemplates = []string{"sidecar", "gateway", "grpc-simple", "grpc-agent", "waypoint", "kube-gateway",
+	"agentgateway"}
 
 // warnOfTemplates warns of the input's own templates that do not fit native sidecars: the API server would reject a pod
 // that asks for one beside the default templates. The injection reports all other mistakes in templates.
@@ -32,7 +33,8 @@ func (imp *Import) warnOfTemplates() {
 		if problem := tryTemplate(imp.Policy, name); problem != "" {
 			imp.addWarning("template %s does not fit native sidecars: in a pod with inject.istio.io/templates: sidecar,%s, %s. "+
 				"Write it for the place where the proxy is, with {{ if .NativeSidecars }}initContainers{{ else }}containers{{ end }} "+
-				"from Istio 1.27 on, or set spec.istio.nativeSidecars to Disabled", name, name, strings.TrimSuffix(problem, "."))
+				"from Istio 1.27 on, or set spec.istio.nativeSidecars to Disabled", name, name,
+				strings.TrimSuffix(problem, "."))
 		}
 	}
 }

@@ -15,24 +15,32 @@ import (
 
 const (
 	vaultName = "vault-agent"
-	// vaultPrefix is that of the variables from which Vault's injector reads its settings, and vaultAddress the one that it
-	// cannot do without (subcommand/injector/flags.go of vault-k8s 1.7.6).
+	// vaultPrefix is that of the variables from which Vault's injector reads its settings, and vaultAddress the one
+	// that it cannot do without (subcommand/injector/flags.go of vault-k8s 1.7.6).
 	vaultPrefix  = "AGENT_INJECT_"
 	vaultAddress = vaultPrefix + "VAULT_ADDR"
 	// vaultWebhook is the name of the webhook (deploy/injector-mutating-webhook.yaml).
 	vaultWebhook = "vault.hashicorp.com"
 )
 
-// vaultValues are the values of the built-in sidecar by the variables of the injector that set them, without their prefix.
+// vaultValues are the values of the built-in sidecar by the variables of the injector that set them, without their
+// prefix.
 var vaultValues = map[string]string{
-	"VAULT_ADDR": "address", "VAULT_IMAGE": "image", "VAULT_AUTH_TYPE": "authType", "VAULT_AUTH_PATH": "authPath", "VAULT_NAMESPACE": "vaultNamespace",
-	"VAULT_CACERT_BYTES": "caCertBytes", "PROXY_ADDR": "proxyAddress", "REVOKE_ON_SHUTDOWN": "revokeOnShutdown", "RUN_AS_USER": "runAsUser",
-	"RUN_AS_GROUP": "runAsGroup", "RUN_AS_SAME_USER": "runAsSameUser", "SET_SECURITY_CONTEXT": "setSecurityContext", "DEFAULT_TEMPLATE": "defaultTemplate",
-	"CPU_REQUEST": "cpuRequest", "CPU_LIMIT": "cpuLimit", "MEM_REQUEST": "memoryRequest", "MEM_LIMIT": "memoryLimit",
-	"EPHEMERAL_REQUEST": "ephemeralRequest", "EPHEMERAL_LIMIT": "ephemeralLimit", "TEMPLATE_CONFIG_EXIT_ON_RETRY_FAILURE": "exitOnRetryFailure",
-	"TEMPLATE_STATIC_SECRET_RENDER_INTERVAL": "staticSecretRenderInterval", "TEMPLATE_MAX_CONNECTIONS_PER_HOST": "maxConnectionsPerHost",
-	"AUTH_MIN_BACKOFF": "authMinBackoff", "AUTH_MAX_BACKOFF": "authMaxBackoff", "DISABLE_IDLE_CONNECTIONS": "disableIdleConnections",
-	"DISABLE_KEEP_ALIVES": "disableKeepAlives",
+	"VAULT_ADDR": "address", "VAULT_IMAGE": "image", "VAULT_AUTH_TYPE": "authType", "VAULT_AUTH_PATH": "authPath",
+	"VAULT_NAMESPACE":    "vaultNamespace",
+	"VAULT_CACERT_BYTES": "caCertBytes", "PROXY_ADDR": "proxyAddress", "REVOKE_ON_SHUTDOWN": "revokeOnShutdown",
+	"RUN_AS_USER":  "runAsUser",
+	"RUN_AS_GROUP": "runAsGroup", "RUN_AS_SAME_USER": "runAsSameUser", "SET_SECURITY_CONTEXT": "setSecurityContext",
+	"DEFAULT_TEMPLATE": "defaultTemplate",
+	"CPU_REQUEST":      "cpuRequest", "CPU_LIMIT": "cpuLimit", "MEM_REQUEST": "memoryRequest",
+	"MEM_LIMIT":         "memoryLimit",
+	"EPHEMERAL_REQUEST": "ephemeralRequest", "EPHEMERAL_LIMIT": "ephemeralLimit",
+	"TEMPLATE_CONFIG_EXIT_ON_RETRY_FAILURE":  "exitOnRetryFailure",
+	"TEMPLATE_STATIC_SECRET_RENDER_INTERVAL": "staticSecretRenderInterval",
+	"TEMPLATE_MAX_CONNECTIONS_PER_HOST":      "maxConnectionsPerHost",
+	"AUTH_MIN_BACKOFF":                       "authMinBackoff", "AUTH_MAX_BACKOFF": "authMaxBackoff",
+	"DISABLE_IDLE_CONNECTIONS": "disableIdleConnections",
+	"DISABLE_KEEP_ALIVES":      "disableKeepAlives",
 }
 
 // findVault returns the Deployment of Vault's injector, or nil if none exists.
@@ -71,7 +79,8 @@ func (r *sidecarReader) setVault(deployment *clusterObject, all []*clusterObject
 			continue
 		}
 		if e["valueFrom"] != nil {
-			r.addWarning("the variable %s of %s is not in its manifest: set %s in the values of spec.sidecars", variable, deployment, name)
+			r.addWarning("the variable %s of %s is not in its manifest: set %s in the values of spec.sidecars",
+				variable, deployment, name)
 		}
 		// The injector treats an empty value as unset.
 		if value := textAt(e, "value"); value != "" {
@@ -132,7 +141,8 @@ func vaultWebhookRules(all []*clusterObject) ([]v1alpha1.SidecarRule, error) {
 	return rules, nil
 }
 
-// skipRules returns a rule for each requirement of a selector, which skips what does not meet it: all of them have to hold.
+// skipRules returns a rule for each requirement of a selector, which skips what does not meet it: all of them have to
+// hold.
 func skipRules(selector any, on string) ([]v1alpha1.SidecarRule, error) {
 	text, err := json.Marshal(selector)
 	if err != nil {

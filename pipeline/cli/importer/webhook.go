@@ -47,7 +47,8 @@ func (b *policyBuilder) setWebhooks(all []*clusterObject) error {
 	return nil
 }
 
-// webhookEntries are those entries of a webhook configuration that call an Istio injector, with the revision that they call.
+// webhookEntries are those entries of a webhook configuration that call an Istio injector, with the revision that they
+// call.
 func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revision string) {
 	for _, entry := range objectsOf(o.Value["webhooks"]) {
 		if !callsInjector(entry) {
@@ -65,8 +66,8 @@ func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revisio
 	return entries, revision
 }
 
-// callsInjector recognises the entries of every Istio version and of its distributions: by their name, or by the service
-// and the path that they call.
+// callsInjector recognises the entries of every Istio version and of its distributions: by their name, or by the
+// service and the path that they call.
 func callsInjector(entry map[string]any) bool {
 	name := textAt(entry, "name")
 	if name == "sidecar-injector.istio.io" || strings.HasSuffix(name, ".sidecar-injector.istio.io") {
@@ -127,7 +128,8 @@ func (b *policyBuilder) injectionURL(entry map[string]any) {
 			continue
 		}
 		if *field != "" && *field != v {
-			b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
+			b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used",
+				b.plane.revision, key, *field, v)
 			continue
 		}
 		*field = v
@@ -138,7 +140,8 @@ func (b *policyBuilder) injectionURL(entry map[string]any) {
 func (b *policyBuilder) proxyEnv(name, v string) {
 	env := b.spec.Istio.ProxyEnv
 	if had, ok := env[name]; ok && had != v {
-		b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
+		b.addWarning("the webhooks of the revision %s have several values for %s (%s, %s); the first is used",
+			b.plane.revision, name, had, v)
 		return
 	}
 	if env == nil {

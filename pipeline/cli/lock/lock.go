@@ -49,8 +49,8 @@ type Collector struct {
 	Files []*File
 }
 
-// Add adds what a pipeline needs whose source is checked out in a directory. What its source names and the pipeline does not allow is an
-// error.
+// Add adds what a pipeline needs whose source is checked out in a directory. What its source names and the pipeline
+// does not allow is an error.
 func (c *Collector) Add(b *build.Builder, p *v1alpha1.RenderPipeline, at string, found *build.References) error {
 	needed := len(found.Charts)+len(found.Bases)+len(found.Files) > 0
 	file, err := c.openFile(at, p.Spec.Build.ChartLock, needed)
@@ -126,7 +126,8 @@ func readWithin(source, name string) ([]byte, error) {
 
 func (f *File) add(wanted Wanted) {
 	known := func(w Wanted) bool {
-		return v1alpha1.NormalChartRepository(w.Repository) == v1alpha1.NormalChartRepository(wanted.Repository) && w.Name == wanted.Name && w.Range == wanted.Range
+		return v1alpha1.NormalChartRepository(w.Repository) == v1alpha1.NormalChartRepository(wanted.Repository) &&
+			w.Name == wanted.Name && w.Range == wanted.Range
 	}
 	if !slices.ContainsFunc(f.Wanted, known) {
 		f.Wanted = append(f.Wanted, wanted)
@@ -135,8 +136,8 @@ func (f *File) add(wanted Wanted) {
 
 // Changes is what became of a lock.
 type Changes struct {
-	// Added, Moved and Dropped are the charts, bases and files that are new, have another version, commit or digest than before, or
-	// were removed.
+	// Added, Moved and Dropped are the charts, bases and files that are new, have another version, commit or digest
+	// than before, or were removed.
 	Added, Moved, Dropped []fmt.Stringer
 }
 
@@ -169,8 +170,8 @@ type Locker struct {
 	Keep bool
 }
 
-// Lock returns the lock that has what is wanted. Charts that are locked already stay, unless they are renewed. The lock that comes with an
-// error lacks what could not be resolved, but for what was locked before.
+// Lock returns the lock that has what is wanted. Charts that are locked already stay, unless they are renewed. The lock
+// that comes with an error lacks what could not be resolved, but for what was locked before.
 func (l Locker) Lock(ctx context.Context, f *File) (*v1alpha1.ChartLock, Changes, error) {
 	var changes Changes
 	var now v1alpha1.ChartLockSpec

@@ -19,9 +19,11 @@ type State string
 const (
 	// Current means that the server has what is locked, and nothing newer.
 	Current State = "current"
-	// Newer means that a newer version exists in the range of a chart, or a newer commit on a branch; the server still has what is locked.
+	// Newer means that a newer version exists in the range of a chart, or a newer commit on a branch; the server still
+	// has what is locked.
 	Newer State = "newer"
-	// Changed means that the server has another archive as the locked version, another commit for a tag, or another file.
+	// Changed means that the server has another archive as the locked version, another commit for a tag, or another
+	// file.
 	Changed State = "changed"
 	// Lost means that the server does not have the locked version, or the branch or tag, any more.
 	Lost State = "lost"
@@ -68,8 +70,8 @@ func (s Status) String() string {
 	return "base " + strings.Join(strings.Fields(s.Repository+" "+cmp.Or(s.Ref, "HEAD")+" "+s.Commit), " ")
 }
 
-// Verify asks the repositories of the charts requested by pipelines for the locked versions, and compares the remote bases and files,
-// which are to be found with build.CompareLocked. What is not requested is omitted.
+// Verify asks the repositories of the charts requested by pipelines for the locked versions, and compares the remote
+// bases and files, which are to be found with build.CompareLocked. What is not requested is omitted.
 func (f *File) Verify(ctx context.Context, charts *chart.Fetcher) []Status {
 	var out []Status
 	for _, one := range f.Wanted {

@@ -54,7 +54,8 @@ func (t *tree) addAppliers(path string, entry fs.DirEntry) {
 			sources, _ := spec["sources"].([]any)
 			for i, item := range sources {
 				source, _ := item.(map[string]any)
-				t.addApplier(argoApplication, one, source["path"], source["kustomize"], "spec", "sources", i, "kustomize")
+				t.addApplier(argoApplication, one, source["path"], source["kustomize"], "spec", "sources", i,
+					"kustomize")
 			}
 		}
 	}

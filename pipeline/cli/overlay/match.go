@@ -21,8 +21,8 @@ type target struct {
 	rejects []target
 }
 
-// selector has the fields by which kustomize selects objects. All but the last two are regular expressions that match a whole value;
-// empty ones match each value (source: Selector in sigs.k8s.io/kustomize/api/types v0.21).
+// selector has the fields by which kustomize selects objects. All but the last two are regular expressions that match a
+// whole value; empty ones match each value (source: Selector in sigs.k8s.io/kustomize/api/types v0.21).
 type selector struct {
 	Group, Version, Kind, Name, Namespace pattern
 	AnnotationSelector, LabelSelector     string

@@ -108,7 +108,8 @@ func (s *Set) Check(outcomes []fn.Outcome, items []fn.Item) result.Results {
 	return out
 }
 
-// TagInput names the tag of a result that has the path of the injected file, while the place of the result is in a kustomization.
+// TagInput names the tag of a result that has the path of the injected file, while the place of the result is in a
+// kustomization.
 const TagInput = "input"
 
 // checkObject checks the edits of the file of one workload.
@@ -125,9 +126,10 @@ func (s *Set) checkObject(obj map[string]any, o fn.Outcome) result.Results {
 			ref := o.Ref
 			out = append(out, result.Result{
 				Severity: result.Error, ResourceRef: &ref, Field: &result.Field{Path: c.field()},
-				Tags:    map[string]string{TagInput: o.File.Path},
-				File:    &result.File{Path: u.edit.file, Line: cmp.Or(c.line, u.edit.line)},
-				Message: fmt.Sprintf("%s %s, %s; instead of %s, %s", u.edit.what, c.how, c.why(), o.File.Path, k.wayOut()),
+				Tags: map[string]string{TagInput: o.File.Path},
+				File: &result.File{Path: u.edit.file, Line: cmp.Or(c.line, u.edit.line)},
+				Message: fmt.Sprintf("%s %s, %s; instead of %s, %s", u.edit.what, c.how, c.why(), o.File.Path,
+					k.wayOut()),
 			})
 		}
 	}
@@ -138,7 +140,8 @@ func (s *Set) checkObject(obj map[string]any, o fn.Outcome) result.Results {
 func (k *kustomization) wayOut() string {
 	const transformer = ", or run prerig there as a transformer"
 	if k.applier != "" {
-		return "move the patch of the " + k.applier + " to a kustomization over " + k.name + ", and inject the output of its build" + transformer
+		return "move the patch of the " + k.applier + " to a kustomization over " + k.name +
+			", and inject the output of its build" + transformer
 	}
 	return "inject the output of kustomize build " + k.name + transformer
 }

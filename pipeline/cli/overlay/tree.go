@@ -100,7 +100,8 @@ func repositoryOf(dir string) string {
 	}
 }
 
-// isShared reports whether a directory holds unrelated things: it is the root, that of temporary files, or has or is a home.
+// isShared reports whether a directory holds unrelated things: it is the root, that of temporary files, or has or is a
+// home.
 func isShared(dir string) bool {
 	home, _ := os.UserHomeDir()
 	if home != "" && (dir == home || dir == filepath.Dir(home)) {

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Finder finds the policy that is nearest to a file. The zero value is ready, and remembers the directories that it has seen.
+// Finder finds the policy that is nearest to a file. The zero value is ready, and remembers the directories that it has
+// seen.
 type Finder struct {
 	seen map[string]string
 	// Passed are the files called prerig.yaml that are no policies and were passed over: configurations of the daemon.

@@ -18,8 +18,9 @@ import (
 
 // KubeInject names the files that istioctl kube-inject accepts (istioctl/pkg/kubeinject/kubeinject.go).
 type KubeInject struct {
-	// InjectConfig is data.config of the ConfigMap istio-sidecar-injector, or a template alone; Values is its data.values (from
-	// Istio 1.2 on), and MeshConfig data.mesh of the ConfigMap istio. Each may also be the whole ConfigMap.
+	// InjectConfig is data.config of the ConfigMap istio-sidecar-injector, or a template alone; Values is its
+	// data.values (from Istio 1.2 on), and MeshConfig data.mesh of the ConfigMap istio. Each may also be the whole
+	// ConfigMap.
 	InjectConfig, Values, MeshConfig string
 }
 

@@ -29,7 +29,8 @@ func mistakenFileError(origin string, data []byte) error {
 	apiVersion, _ := top["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
-	case kind != "" && apiVersion != "" && kind != "ConfigMap" && kind != "List" && kind != "ConfigMapList" && group != "prerig.dev":
+	case kind != "" && apiVersion != "" && kind != "ConfigMap" && kind != "List" && kind != "ConfigMapList" &&
+		group != "prerig.dev":
 		return fmt.Errorf("it is a %s and not an InjectionPolicy; to inject it, specify the file without -p", kind)
 	case kind == "" && apiVersion == "" && content.IstioInput(string(data)) != nil:
 		input := content.IstioInput(string(data))
@@ -42,7 +43,8 @@ func mistakenFileError(origin string, data []byte) error {
 	return nil
 }
 
-// isDaemonConfig reports whether a document has a key of the daemon's configuration, and none that every Kubernetes object has.
+// isDaemonConfig reports whether a document has a key of the daemon's configuration, and none that every Kubernetes
+// object has.
 func isDaemonConfig(top map[string]any) bool {
 	for _, key := range []string{"apiVersion", "kind", "metadata", "spec"} {
 		if _, ok := top[key]; ok {

@@ -30,9 +30,11 @@ type PipelineOptions struct {
 	Branch string
 	// Build is what the pipeline renders.
 	Build v1alpha1.Build
-	// Policy is the policy's path inside the source, PolicyFile its name in the daemon's directory of policies: one of them.
+	// Policy is the policy's path inside the source, PolicyFile its name in the daemon's directory of policies: one of
+	// them.
 	Policy, PolicyFile string
-	// Publish is a branch of the source's repository, URL#BRANCH, or oci://registry/path. Empty means the branch rendered.
+	// Publish is a branch of the source's repository, URL#BRANCH, or oci://registry/path. Empty means the branch
+	// rendered.
 	Publish string
 }
 

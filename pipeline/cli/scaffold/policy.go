@@ -62,7 +62,8 @@ func Policy(o PolicyOptions) ([]byte, error) {
 
 // schemaComment returns the line by which editors with YAML's language server find the schema of a kind.
 func schemaComment(kind string) string {
-	return "# yaml-language-server: $schema=https://raw.githubusercontent.com/prerig/prerig/main/schemas/" + kind + "_v1alpha1.json\n"
+	return "# yaml-language-server: $schema=https://raw.githubusercontent.com/prerig/prerig/main/schemas/" + kind +
+		"_v1alpha1.json\n"
 }
 
 // namespaceRule is what a namespace can be called.

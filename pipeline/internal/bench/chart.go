@@ -35,7 +35,8 @@ func (b *benchRun) measureChart() error {
 	}
 	defer pool.Close()
 	request := render.Request{Type: v1alpha1.BuildHelm, Limits: render.DefaultLimits(), Helm: &v1alpha1.Helm{
-		Chart: "chart", ReleaseName: "istiod", Namespace: "istio-system", KubeVersion: "1.33.4", Lookup: v1alpha1.ImpureEmpty,
+		Chart: "chart", ReleaseName: "istiod", Namespace: "istio-system", KubeVersion: "1.33.4",
+		Lookup: v1alpha1.ImpureEmpty,
 	}}
 	objects := 0
 	renderOnce := func() (time.Duration, error) {
@@ -55,7 +56,8 @@ func (b *benchRun) measureChart() error {
 		if err != nil {
 			return fmt.Errorf("rendering the chart %s: %w", b.chart, err)
 		}
-		hand, used, err := b.timeHelm("template", "istiod", b.chart, "--namespace", "istio-system", "--kube-version", "1.33.4")
+		hand, used, err := b.timeHelm("template", "istiod", b.chart, "--namespace", "istio-system", "--kube-version",
+			"1.33.4")
 		if err != nil {
 			return err
 		}
@@ -70,12 +72,14 @@ func (b *benchRun) measureChart() error {
 		}
 	}
 	median := benchmark.Median(ours...)
-	b.report.Require(median <= 60*time.Millisecond, "a chart takes %s in a warm renderer, not at most 60 ms", benchmark.Millis(median))
+	b.report.Require(median <= 60*time.Millisecond, "a chart takes %s in a warm renderer, not at most 60 ms",
+		benchmark.Millis(median))
 	b.report.Require(memory <= 64<<20, "a renderer takes %s, not at most 64 MiB", benchmark.Megabytes(memory))
 	return b.report.Table(fmt.Sprintf("the chart %s, %d objects; %d rounds", filepath.Base(b.chart), objects, len(ours)),
 		[]string{"", "time", "most memory", "without the program's own pages"},
 		[]string{"helm template", benchmark.Millis(benchmark.Median(hands...)), benchmark.Megabytes(helmMemory), ""},
-		[]string{"a renderer that waits for work", benchmark.Millis(median), benchmark.Megabytes(memory), benchmark.Megabytes(own)})
+		[]string{"a renderer that waits for work", benchmark.Millis(median), benchmark.Megabytes(memory),
+			benchmark.Megabytes(own)})
 }
 
 // chartTree returns a source with a chart in the directory chart.

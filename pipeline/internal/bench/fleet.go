@@ -70,7 +70,8 @@ func (b *benchRun) measureFleets() error {
 	for _, n := range sizes {
 		f := &fleet{benchRun: &limited, n: n, dir: filepath.Join(b.dir, fmt.Sprint("fleet-", n))}
 		f.note = func(format string, args ...any) {
-			fmt.Fprintf(os.Stderr, "%6.1f s, %d pipelines, load %s: %s\n", time.Since(begin).Seconds(), n, loadAverage(), fmt.Sprintf(format, args...))
+			fmt.Fprintf(os.Stderr, "%6.1f s, %d pipelines, load %s: %s\n", time.Since(begin).Seconds(), n,
+				loadAverage(), fmt.Sprintf(format, args...))
 		}
 		all = append(all, f)
 		if err = f.measureFleet(); err != nil {
@@ -78,7 +79,8 @@ func (b *benchRun) measureFleets() error {
 		}
 	}
 	if ctx.Err() != nil && b.ctx.Err() == nil {
-		err = fmt.Errorf("measuring fleets: stopped after %s (-limit), what is not in the table was not measured: %w", b.limit, err)
+		err = fmt.Errorf("measuring fleets: stopped after %s (-limit), what is not in the table was not measured: %w",
+			b.limit, err)
 	}
 	if failed := b.reportFleets(all); failed != nil {
 		return failed
@@ -191,8 +193,8 @@ func (f *fleet) measureUpgrade() error {
 	return nil
 }
 
-// timePublishing commits files and sends the event: the time until a text of it is published for all that it touches, and the processor
-// time until all of them have ended.
+// timePublishing commits files and sends the event: the time until a text of it is published for all that it touches,
+// and the processor time until all of them have ended.
 func (f *fleet) timePublishing(files map[string]string, text string, n int) (cost, error) {
 	time.Sleep(pause)
 	commit, err := f.r.Commit(f.ctx, "change", files)
@@ -317,6 +319,7 @@ func (f *fleet) measureOneOfMany() error {
 
 // measureBase is a change of what many applications share.
 func (f *fleet) measureBase() (err error) {
-	f.base, err = f.timePublishing(map[string]string{"base/defaults.yaml": fleetBase("changed")}, "value: changed", min(f.n, sharing))
+	f.base, err = f.timePublishing(map[string]string{"base/defaults.yaml": fleetBase("changed")}, "value: changed",
+		min(f.n, sharing))
 	return err
 }

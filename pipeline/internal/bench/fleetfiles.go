@@ -8,10 +8,11 @@ import (
 	"maps"
 )
 
-// fleetFiles are the files of the repository: applications as in the other benchmarks, but the policy is one of the pipelines, and the
-// first of them have a base in common.
+// fleetFiles are the files of the repository: applications as in the other benchmarks, but the policy is one of the
+// pipelines, and the first of them have a base in common.
 func fleetFiles(n int) map[string]string {
-	content := map[string]string{"base/kustomization.yaml": "resources: [defaults.yaml]\n", "base/defaults.yaml": fleetBase("1")}
+	content := map[string]string{"base/kustomization.yaml": "resources: [defaults.yaml]\n",
+		"base/defaults.yaml": fleetBase("1")}
 	maps.Copy(content, fleetPolicy("1.29.0"))
 	for i := range n {
 		maps.Copy(content, fleetApp(i, "1"))

@@ -107,7 +107,8 @@ func (b *benchRun) reportFleets(all []*fleet) error {
 		}
 		rows = append(rows, cells)
 	}
-	title := fmt.Sprintf("fleets of small applications of one repository; load of the machine at the end %s", loadAverage())
+	title := fmt.Sprintf("fleets of small applications of one repository; load of the machine at the end %s",
+		loadAverage())
 	if err := b.report.Table(title, rows...); err != nil || len(all) < 2 {
 		return err
 	}
@@ -133,7 +134,8 @@ func growthExponent(all []*fleet, of func(f *fleet) float64) (text string, faste
 // requireOfFleets notes which targets are missed.
 func (b *benchRun) requireOfFleets(all []*fleet) {
 	within := func(f *fleet, what string, took, asked time.Duration) {
-		b.report.Require(took <= asked, "%s of %d pipelines takes %s, not at most %s", what, f.n, benchmark.Seconds(took), asked)
+		b.report.Require(took <= asked, "%s of %d pipelines takes %s, not at most %s", what, f.n,
+			benchmark.Seconds(took), asked)
 	}
 	for _, f := range all {
 		if f.n <= 10_000 {
@@ -141,7 +143,8 @@ func (b *benchRun) requireOfFleets(all []*fleet) {
 			within(f, "an event that touches one", medianOr0(f.one), 150*time.Millisecond)
 			within(f, "a start", f.ready, 5*time.Second)
 			within(f, "a change of a shared base", f.base.wall, 6*time.Second)
-			b.report.Require(f.all <= 700e6, "an upgrade of %d pipelines takes %s of memory, not at most 700 MB", f.n, benchmark.Megabytes(f.all))
+			b.report.Require(f.all <= 700e6, "an upgrade of %d pipelines takes %s of memory, not at most 700 MB", f.n,
+				benchmark.Megabytes(f.all))
 		}
 		if f.n == 1000 {
 			within(f, "an upgrade", f.upgrade.wall, 3*time.Second)

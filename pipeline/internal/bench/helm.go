@@ -66,8 +66,9 @@ func (b *benchRun) measureHelm() error {
 	return h.d.Stop()
 }
 
-// helmScript renders one release as one would do it by hand: $1 is the repository, $2 the application, $3 the branch, $4 the chart
-// repository, $5 the chart's version. Charts are taken from the archive that an earlier run has brought, as Helm's own cache would.
+// helmScript renders one release as one would do it by hand: $1 is the repository, $2 the application, $3 the branch,
+// $4 the chart repository, $5 the chart's version. Charts are taken from the archive that an earlier run has brought,
+// as Helm's own cache would.
 const helmScript = `
 git clone -q --depth 1 "$1" source
 git clone -q --depth 1 -b "$3" "$1" rendered
@@ -80,8 +81,8 @@ git commit -q -m "Render $2"
 git push -q origin HEAD
 `
 
-// allHelmScript renders several releases, and clones, pulls the chart and pushes once for all: as helmScript, with the applications at
-// the end.
+// allHelmScript renders several releases, and clones, pulls the chart and pushes once for all: as helmScript, with the
+// applications at the end.
 const allHelmScript = `
 repository=$1 branch=$2 charts=$3 version=$4
 shift 4
@@ -98,7 +99,8 @@ git commit -q -m "Render"
 git push -q origin HEAD
 `
 
-// prepareReleases makes the chart that helm create makes, in its first version, and a repository with values for each application.
+// prepareReleases makes the chart that helm create makes, in its first version, and a repository with values for each
+// application.
 func (h *releases) prepareReleases() (err error) {
 	if err := os.MkdirAll(h.charts, 0o755); err != nil {
 		return fmt.Errorf("making the chart repository: %w", err)
@@ -167,7 +169,8 @@ func (b *benchRun) runHelm(args ...string) error {
 
 // helmEnvironment keeps Helm from what the user has configured.
 func (b *benchRun) helmEnvironment() []string {
-	return append(testbed.Environment(), "PATH="+b.path, "HOME="+b.dir, "HELM_CACHE_HOME="+filepath.Join(b.dir, "helm-cache"),
+	return append(testbed.Environment(), "PATH="+b.path, "HOME="+b.dir,
+		"HELM_CACHE_HOME="+filepath.Join(b.dir, "helm-cache"),
 		"HELM_CONFIG_HOME="+filepath.Join(b.dir, "helm-config"), "HELM_DATA_HOME="+filepath.Join(b.dir, "helm-data"))
 }
 
@@ -194,7 +197,8 @@ func (h *releases) measureOneRelease() error {
 	var hands, ours []time.Duration
 	for round := range h.rounds + 1 {
 		app := appName(round % h.apps)
-		commit, err := h.r.Commit(h.ctx, "values", map[string]string{"apps/" + app + "/values.yaml": releaseValues(fmt.Sprint(round + 1))})
+		commit, err := h.r.Commit(h.ctx, "values",
+			map[string]string{"apps/" + app + "/values.yaml": releaseValues(fmt.Sprint(round + 1))})
 		if err != nil {
 			return err
 		}
@@ -225,8 +229,10 @@ func (h *releases) measureOneRelease() error {
 	ratio := benchmark.Median(ours...).Seconds() / benchmark.Median(hands...).Seconds()
 	return h.report.Table(fmt.Sprintf("an event that touches the values of one of %d releases; %d rounds", h.apps, h.rounds),
 		[]string{"", "time", ""},
-		[]string{"script: clone, helm pull, helm template, commit, push", benchmark.Millis(benchmark.Median(hands...)), ""},
-		[]string{"prerig serve, from the event to the pushed commit: one render", benchmark.Millis(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)})
+		[]string{"script: clone, helm pull, helm template, commit, push", benchmark.Millis(benchmark.Median(hands...)),
+			""},
+		[]string{"prerig serve, from the event to the pushed commit: one render",
+			benchmark.Millis(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)})
 }
 
 // measureChartVersion locks another version of the chart that all applications use.
@@ -270,9 +276,12 @@ func (h *releases) measureChartVersion() error {
 	h.report.Require(ratio <= 0.25, "another version of a chart takes %.2f times as long as by the script, not at most 0.25", ratio)
 	return h.report.Table(fmt.Sprintf("another version of the chart of %d releases; %d rounds", h.apps, rounds),
 		[]string{"", "time", ""},
-		[]string{"script: clone, helm pull, helm template for each, commit, push, once for all", benchmark.Seconds(benchmark.Median(together...)), ""},
-		[]string{"prerig serve, from the event to the last pushed commit", benchmark.Seconds(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)},
-		[]string{"prerig serve, most memory, without and with its renderers", benchmark.Megabytes(peakMemory(h.d.PID)), benchmark.Megabytes(all)})
+		[]string{"script: clone, helm pull, helm template for each, commit, push, once for all",
+			benchmark.Seconds(benchmark.Median(together...)), ""},
+		[]string{"prerig serve, from the event to the last pushed commit", benchmark.Seconds(benchmark.Median(ours...)),
+			fmt.Sprintf("%.2f of the script", ratio)},
+		[]string{"prerig serve, most memory, without and with its renderers", benchmark.Megabytes(peakMemory(h.d.PID)),
+			benchmark.Megabytes(all)})
 }
 
 // chartFiles reads a chart's directory.

@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
-// measureLarge is one small application in a repository with many files and a long history: the first look at it, and events that touch
-// none and one of its files that are read.
+// measureLarge is one small application in a repository with many files and a long history: the first look at it, and
+// events that touch none and one of its files that are read.
 func (b *benchRun) measureLarge() error {
 	r, err := b.git.Repository(b.ctx, "large")
 	if err != nil {
@@ -30,7 +30,8 @@ func (b *benchRun) measureLarge() error {
 		return err
 	}
 	begin := time.Now()
-	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "large"), map[string]string{"a.yaml": fleetPipeline(0, r.URL, "")})
+	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "large"),
+		map[string]string{"a.yaml": fleetPipeline(0, r.URL, "")})
 	if err != nil {
 		return err
 	}
@@ -62,15 +63,20 @@ func (b *benchRun) measureLarge() error {
 			return err
 		}
 	}
-	b.report.Require(benchmark.Median(none...) <= 100*time.Millisecond, "a push to a large repository takes %s, not at most 100 ms", benchmark.Millis(benchmark.Median(none...)))
+	b.report.Require(benchmark.Median(none...) <= 100*time.Millisecond,
+		"a push to a large repository takes %s, not at most 100 ms", benchmark.Millis(benchmark.Median(none...)))
 	return b.report.Table(fmt.Sprintf("one small application in a repository of %d files and %d commits; load %s", b.files, commits, loadAverage()),
 		[]string{"", "time", "the slowest", "processor time"},
-		[]string{"from the start of the daemon to the first commit", benchmark.Seconds(first), "", benchmark.Seconds(used)},
-		[]string{"a push that touches nothing that is read", benchmark.Millis(benchmark.Median(none...)), benchmark.Millis(slices.Max(none)), benchmark.Millis(noneUsed / fleetEvents)},
-		[]string{"a push of the application, to its commit", benchmark.Millis(benchmark.Median(one...)), benchmark.Millis(slices.Max(one)), benchmark.Millis(oneUsed / fleetEvents)})
+		[]string{"from the start of the daemon to the first commit", benchmark.Seconds(first), "",
+			benchmark.Seconds(used)},
+		[]string{"a push that touches nothing that is read", benchmark.Millis(benchmark.Median(none...)),
+			benchmark.Millis(slices.Max(none)), benchmark.Millis(noneUsed / fleetEvents)},
+		[]string{"a push of the application, to its commit", benchmark.Millis(benchmark.Median(one...)),
+			benchmark.Millis(slices.Max(one)), benchmark.Millis(oneUsed / fleetEvents)})
 }
 
-// importLarge makes a repository of so many files, a hundred in each directory, beside the application, with so many commits on main.
+// importLarge makes a repository of so many files, a hundred in each directory, beside the application, with so many
+// commits on main.
 func importLarge(ctx context.Context, r *testbed.Repository, files, commits int) error {
 	command := exec.CommandContext(ctx, "git", "fast-import", "--quiet")
 	command.Dir, command.Env = r.Bare, testbed.Environment()
@@ -99,7 +105,8 @@ func writeHistory(out io.Writer, files, commits int) {
 	write := func(name, text string) { fmt.Fprintf(out, "M 100644 inline %s\ndata %d\n%s\n", name, len(text), text) }
 	for n := range commits {
 		message := fmt.Sprint("commit ", n)
-		fmt.Fprintf(out, "commit refs/heads/main\ncommitter Ann <ann@example.com> %d +0000\ndata %d\n%s\n", 1_700_000_000+n, len(message), message)
+		fmt.Fprintf(out, "commit refs/heads/main\ncommitter Ann <ann@example.com> %d +0000\ndata %d\n%s\n",
+			1_700_000_000+n, len(message), message)
 		if n > 0 {
 			write(largeFile(n%files), fmt.Sprintf("kind: ConfigMap # %d\n", n))
 			continue

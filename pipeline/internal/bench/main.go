@@ -112,7 +112,8 @@ func runBench(ctx context.Context, o benchOptions) (err error) {
 	return b.report.Finish(o.check)
 }
 
-// buildPrograms puts what the script runs on its path: Helm, or the function and kustomize, which it builds as go.mod pins it.
+// buildPrograms puts what the script runs on its path: Helm, or the function and kustomize, which it builds as go.mod
+// pins it.
 func (b *benchRun) buildPrograms() (err error) {
 	for _, path := range []*string{&b.prerig, &b.function, &b.helm, &b.chart} {
 		if *path == "" {
@@ -136,7 +137,8 @@ func (b *benchRun) buildPrograms() (err error) {
 	if err := os.Symlink(b.function, filepath.Join(bin, "prerig-fn")); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5")
+	cmd := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+		filepath.Join(bin, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building kustomize: %w\n%s", err, out)

@@ -82,11 +82,14 @@ func (b *benchRun) reportSmallApplication(hands, ours, none []time.Duration, mem
 	err := b.report.Table(fmt.Sprintf("one small application: a Deployment, a Service and a ConfigMap; %d rounds", b.rounds),
 		[]string{"", "time", ""},
 		[]string{"script: clone, kustomize build, commit, push", benchmark.Millis(benchmark.Median(hands...)), ""},
-		[]string{"prerig serve, from the event to the pushed commit", benchmark.Millis(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)},
-		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(none...)), "the slowest " + benchmark.Millis(slices.Max(none))},
+		[]string{"prerig serve, from the event to the pushed commit", benchmark.Millis(benchmark.Median(ours...)),
+			fmt.Sprintf("%.2f of the script", ratio)},
+		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(none...)),
+			"the slowest " + benchmark.Millis(slices.Max(none))},
 		[]string{"prerig serve, most memory", benchmark.Megabytes(memory), ""})
 	b.report.Require(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
-	b.report.Require(benchmark.Median(none...) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", benchmark.Millis(benchmark.Median(none...)))
+	b.report.Require(benchmark.Median(none...) <= 50*time.Millisecond,
+		"an event that touches nothing takes %s, not at most 50 ms", benchmark.Millis(benchmark.Median(none...)))
 	return err
 }
 
@@ -128,7 +131,8 @@ func (b *benchRun) timeUnaffected(d *testbed.Daemon, r *testbed.Repository, text
 
 // timePlanned commits a file that no pipeline reads, and returns the time from the event to the decision how many
 // run.
-func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository, text string) (took time.Duration, runs int, err error) {
+func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository,
+	text string) (took time.Duration, runs int, err error) {
 	commit, err := r.Commit(b.ctx, "docs", map[string]string{"docs/README.md": text + "\n"})
 	if err != nil {
 		return 0, 0, err

@@ -90,7 +90,8 @@ func processTreeIDs(pid int) []string {
 // clockTick is the unit of times in /proc.
 const clockTick = time.Second / 100
 
-// familyTime is the processor time that a process has used and all that it or they have started, those that have ended too.
+// familyTime is the processor time that a process has used and all that it or they have started, those that have ended
+// too.
 func familyTime(pid int) (sum time.Duration) {
 	for _, id := range processTreeIDs(pid) {
 		text, err := os.ReadFile(filepath.Join("/proc", id, "stat"))

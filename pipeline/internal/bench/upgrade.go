@@ -124,15 +124,22 @@ func (b *benchRun) reportUpgrade(u upgradeTimes) error {
 	title += fmt.Sprintf("\n(the script's times are those of %d of them, times %d)", b.sample, b.apps/b.sample)
 	err := b.report.Table(title,
 		[]string{"", "time", "times as long as prerig serve"},
-		[]string{"script, run for one application after the other", benchmark.Seconds(single), fmt.Sprintf("%.1f", single.Seconds()/ours.Seconds())},
-		[]string{"script that clones and pushes once for all", benchmark.Seconds(together), fmt.Sprintf("%.1f", together.Seconds()/ours.Seconds())},
-		[]string{fmt.Sprintf("prerig serve, from the event to the pushed commit (%d)", u.commits), benchmark.Seconds(ours), "1"},
+		[]string{"script, run for one application after the other", benchmark.Seconds(single),
+			fmt.Sprintf("%.1f", single.Seconds()/ours.Seconds())},
+		[]string{"script that clones and pushes once for all", benchmark.Seconds(together),
+			fmt.Sprintf("%.1f", together.Seconds()/ours.Seconds())},
+		[]string{fmt.Sprintf("prerig serve, from the event to the pushed commit (%d)", u.commits),
+			benchmark.Seconds(ours), "1"},
 		[]string{"prerig serve, from its first start", benchmark.Seconds(u.first), ""},
-		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(u.idle...)), fmt.Sprintf("%d of them, the slowest %s", len(u.idle), benchmark.Millis(slices.Max(u.idle)))},
+		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(u.idle...)),
+			fmt.Sprintf("%d of them, the slowest %s", len(u.idle), benchmark.Millis(slices.Max(u.idle)))},
 		[]string{"prerig serve, most memory", benchmark.Megabytes(u.daemon), ""},
 		[]string{"the same with its renderers", benchmark.Megabytes(u.all), ""})
 	b.report.Require(single >= 8*ours, "all applications are rendered %.1f times as fast as by the script, not at least 8 times", single.Seconds()/ours.Seconds())
-	b.report.Require(benchmark.Median(u.idle...) <= 50*time.Millisecond, "an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps, benchmark.Millis(benchmark.Median(u.idle...)))
-	b.report.Require(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB", benchmark.Megabytes(u.daemon))
+	b.report.Require(benchmark.Median(u.idle...) <= 50*time.Millisecond,
+		"an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps,
+		benchmark.Millis(benchmark.Median(u.idle...)))
+	b.report.Require(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB",
+		benchmark.Megabytes(u.daemon))
 	return err
 }

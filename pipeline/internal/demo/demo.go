@@ -150,12 +150,15 @@ func (d *demo) serve(ctx, lasting context.Context) error {
 	d.page = "http://" + admin
 	secret := "secrets/shop/host/"
 	files := map[string]string{
-		secret + "token": d.host.Token, secret + "username": "prerig", secret + "password": d.host.Token, secret + ".hosts": d.host.URL,
-		"prerig.yaml": "pipelines_git: {url: " + d.source.URL + ", branch: main, path: pipelines}\nsecrets: secrets\nstate: state\nlisten: " + hooks +
+		secret + "token": d.host.Token, secret + "username": "prerig", secret + "password": d.host.Token,
+		secret + ".hosts": d.host.URL,
+		"prerig.yaml": "pipelines_git: {url: " + d.source.URL +
+			", branch: main, path: pipelines}\nsecrets: secrets\nstate: state\nlisten: " + hooks +
 			"\nadmin: {listen: " + admin + "}\nexternal_url: " + d.page + "\nlog: {format: json}\n" +
 			"receivers:\n- {name: host, provider: gitea, secret: hook.key}\n",
 	}
-	daemon, err := testbed.Start(context.WithoutCancel(lasting), d.Program, filepath.Join(d.dir, "daemon"), hooks, files)
+	daemon, err := testbed.Start(context.WithoutCancel(lasting), d.Program, filepath.Join(d.dir, "daemon"), hooks,
+		files)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,8 @@ spec:
 }
 
 func overlay(app string, replicas int) string {
-	return fmt.Sprintf("namespace: shop\nresources:\n- ../../../apps/%s\nreplicas:\n- {name: %s, count: %d}\n", app, app, replicas)
+	return fmt.Sprintf("namespace: shop\nresources:\n- ../../../apps/%s\nreplicas:\n- {name: %s, count: %d}\n", app,
+		app, replicas)
 }
 
 // manifests returns the Deployment and the Service of an application. The one that sends mail declines a sidecar.

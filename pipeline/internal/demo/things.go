@@ -40,7 +40,8 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 	inConfig := "git -C " + d.source.Work
 	return []thing{
 		{
-			title: "See which pipelines need attention: one fails, one was changed by hand, and six wait for a review.", command: status,
+			title:   "See which pipelines need attention: one fails, one was changed by hand, and six wait for a review.",
+			command: status,
 		},
 		{
 			title: fmt.Sprintf("Review what Istio %s changes in %s, and merge it. The pull request for %s follows when %s reports success.",
@@ -89,7 +90,8 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 
 // invite prints what there is to see and to try.
 func (d *demo) invite(things []thing) {
-	d.printf("\n%d applications are on %d clusters. Prerig renders them from %s/shop/config to %s/shop/rendered.", appCount(), len(clusters), d.host.URL, d.host.URL)
+	d.printf("\n%d applications are on %d clusters. Prerig renders them from %s/shop/config to %s/shop/rendered.",
+		appCount(), len(clusters), d.host.URL, d.host.URL)
 	d.printf("No cluster is running: a pretended controller reports each commit as deployed.")
 	d.printf("\nopen %s   Prerig's page; its buttons ask for the token %s", d.page, pageToken(d.state()))
 	d.printf("open %s   the Git host, with the clusters and the pull requests", d.host.URL)
@@ -195,7 +197,8 @@ func changeIn(body string) string {
 
 // showNewest prints the newest commit of staging below a path, with its difference.
 func (d *demo) showNewest(ctx context.Context, path string) error {
-	out, err := d.rendered.Git(ctx, "log", "-1", "--patch", "--unified=0", "--format=%h %s%n%n%(trailers)", "refs/heads/"+stagingBranch, "--", path)
+	out, err := d.rendered.Git(ctx, "log", "-1", "--patch", "--unified=0", "--format=%h %s%n%n%(trailers)",
+		"refs/heads/"+stagingBranch, "--", path)
 	if err != nil {
 		return err
 	}

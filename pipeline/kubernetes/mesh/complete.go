@@ -24,7 +24,8 @@ const (
 )
 
 // completeFromCluster returns a policy with what it leaves to the cluster.
-func completeFromCluster(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
+func completeFromCluster(policy *v1alpha1.InjectionPolicy,
+	objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
 	out := *policy
 	out.Metadata = v1alpha1.Metadata{
 		Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace,
@@ -64,13 +65,14 @@ func missingControlPlaneFacts(istio *v1alpha1.Istio, revision string) error {
 	return nil
 }
 
-// hasOwnWebhooks reports whether any of the webhooks calls the control plane's own revision: those of others are listed, too.
+// hasOwnWebhooks reports whether any of the webhooks calls the control plane's own revision: those of others are
+// listed, too.
 func hasOwnWebhooks(istio *v1alpha1.Istio, revision string) bool {
 	return slices.ContainsFunc(istio.Webhooks, func(w v1alpha1.Webhook) bool { return w.Revision == "" || w.Revision == revision })
 }
 
-// mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place. What the policy does not
-// list of objects in one is as the cluster has it.
+// mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place. What
+// the policy does not list of objects in one is as the cluster has it.
 func mergeNamespaces(listed, own []v1alpha1.Namespace) []v1alpha1.Namespace {
 	all := map[string]v1alpha1.Namespace{}
 	for _, one := range listed {
@@ -150,7 +152,8 @@ func describeLostCompletion(before, now *v1alpha1.InjectionPolicy) string {
 		what string
 		gone bool
 	}{
-		{"MutatingWebhookConfigurations of Istio", hadWebhooks && !hasOwnWebhooks(is, cmp.Or(is.Revision, defaultRevision))},
+		{"MutatingWebhookConfigurations of Istio",
+			hadWebhooks && !hasOwnWebhooks(is, cmp.Or(is.Revision, defaultRevision))},
 		{"ConfigMap with the mesh config of the revision", was.MeshConfig != "" && is.MeshConfig == ""},
 		{"Deployment of istiod", was.Version != "" && is.Version == ""},
 		{"nodes", was.KubernetesVersion != "" && is.KubernetesVersion == ""},

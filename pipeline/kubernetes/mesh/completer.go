@@ -51,7 +51,8 @@ type Completer struct {
 	missing  map[string]bool // IDs of policies that did not exist in the last Sweep
 }
 
-// entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for that, others do not.
+// entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for
+// that, others do not.
 type entry struct {
 	mu         sync.Mutex
 	written    [sha256.Size]byte // digest of the text that was read last

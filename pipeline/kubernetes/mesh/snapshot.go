@@ -37,7 +37,8 @@ func newCompleted(policy *v1alpha1.InjectionPolicy, stale string) (*Completed, e
 	if err != nil {
 		return nil, err
 	}
-	c := &Completed{Digest: DigestOf(text), Stale: stale, policy: policy, root: rootNamespace(policy), text: text, digests: map[string]string{}}
+	c := &Completed{Digest: DigestOf(text), Stale: stale, policy: policy, root: rootNamespace(policy), text: text,
+		digests: map[string]string{}}
 	base, err := c.Snapshot(nil)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,8 @@ type Snapshot struct {
 	Text []byte
 }
 
-// Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for all.
+// Snapshot returns the policy with those namespaces only, and of the root namespace the ProxyConfigs, which hold for
+// all.
 func (c *Completed) Snapshot(namespaces []string) (Snapshot, error) {
 	small := *c.policy
 	small.Spec.Namespaces = nil

@@ -44,7 +44,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Keeper keeps archives and the objects that name them. It is safe for concurrent use; no other process may use its directory.
+// Keeper keeps archives and the objects that name them. It is safe for concurrent use; no other process may use its
+// directory.
 type Keeper struct {
 	options  Options
 	archives archives
@@ -67,7 +68,8 @@ func Open(o Options) (*Keeper, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}, whole: map[string]kept{}, lost: map[Ref]backoff{}}, nil
+	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{},
+		since: map[string]time.Time{}, whole: map[string]kept{}, lost: map[Ref]backoff{}}, nil
 }
 
 // Close lets go of the directory.
@@ -230,7 +232,8 @@ func revisionOf(digest string) string { return "latest@" + digest }
 // of equal content.
 func isNamed(now *object, want meta.Artifact) bool {
 	is := now.artifact
-	return is != nil && now.isReady() && is.Digest == want.Digest && is.Path == want.Path && is.URL == want.URL && is.Revision == want.Revision
+	return is != nil && now.isReady() && is.Digest == want.Digest && is.Path == want.Path && is.URL == want.URL &&
+		is.Revision == want.Revision
 }
 
 // forgetOldest removes archives of an object beyond maxOlder.
@@ -275,9 +278,11 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 	case now.artifact.Digest != digest:
 		return fmt.Sprintf("the ExternalArtifact %s was changed to %s", ref, now.artifact.Digest), nil
 	case now.artifact.Path != pathFor(ref, digest) || now.artifact.Revision != revisionOf(digest):
-		return fmt.Sprintf("the ExternalArtifact %s was changed: its path is %s and its revision %s", ref, now.artifact.Path, now.artifact.Revision), nil
+		return fmt.Sprintf("the ExternalArtifact %s was changed: its path is %s and its revision %s", ref,
+			now.artifact.Path, now.artifact.Revision), nil
 	case now.artifact.URL != k.options.URL+"/"+now.artifact.Path:
-		return fmt.Sprintf("the ExternalArtifact %s names the address %s, which is not that of this daemon", ref, now.artifact.URL), nil
+		return fmt.Sprintf("the ExternalArtifact %s names the address %s, which is not that of this daemon", ref,
+			now.artifact.URL), nil
 	case !now.isReady():
 		return fmt.Sprintf("the ExternalArtifact %s is not ready any more", ref), nil
 	}

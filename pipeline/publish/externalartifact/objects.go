@@ -19,7 +19,8 @@ import (
 )
 
 // Resource is the kind of objects that Flux reads, since source-controller 1.7.
-var Resource = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "externalartifacts"}
+var Resource = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1",
+	Resource: "externalartifacts"}
 
 // PipelineAnnotation names the pipeline that an object belongs to.
 const PipelineAnnotation = "prerig.dev/pipeline"
@@ -30,7 +31,8 @@ const (
 	managedBy      = "prerig"
 )
 
-// Keys of an artifact's metadata. The first two are those that Flux knows from OCI artifacts and shows as the revision's origin.
+// Keys of an artifact's metadata. The first two are those that Flux knows from OCI artifacts and shows as the
+// revision's origin.
 const (
 	metadataRevision = "org.opencontainers.image.revision"
 	metadataSource   = "org.opencontainers.image.source"
@@ -117,7 +119,8 @@ func parseObject(raw *unstructured.Unstructured) (*object, error) {
 	return found, nil
 }
 
-// isUnknownKind reports whether it is the kind that was not found, and not the object: then the answer is none of the API's.
+// isUnknownKind reports whether it is the kind that was not found, and not the object: then the answer is none of the
+// API's.
 func isUnknownKind(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -150,7 +153,8 @@ func (o objects) getOrAdoptObject(ctx context.Context, ref Ref, pipeline string,
 	defer cancel()
 	var raw *unstructured.Unstructured
 	if now == nil {
-		raw, err = o.resourceInterfaceFor(ref).Create(ctx, newObject(ref, pipeline), metav1.CreateOptions{FieldManager: managedBy})
+		raw, err = o.resourceInterfaceFor(ref).Create(ctx, newObject(ref, pipeline),
+			metav1.CreateOptions{FieldManager: managedBy})
 	} else {
 		recordOwnerAnnotations(now.raw, pipeline)
 		raw, err = o.resourceInterfaceFor(ref).Update(ctx, now.raw, metav1.UpdateOptions{FieldManager: managedBy})
@@ -197,7 +201,8 @@ func (o objects) pointToArchive(ctx context.Context, ref Ref, now *object, artif
 		return err
 	}
 	ready, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&metav1.Condition{
-		Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: meta.SucceededReason, LastTransitionTime: artifact.LastUpdateTime,
+		Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: meta.SucceededReason,
+		LastTransitionTime: artifact.LastUpdateTime,
 		ObservedGeneration: now.raw.GetGeneration(), Message: "stored artifact with revision " + artifact.Revision,
 	})
 	if err != nil {
@@ -229,7 +234,8 @@ func (o objects) deleteUnchangedObject(ctx context.Context, ref Ref, now *object
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	uid := now.raw.GetUID()
-	err := o.resourceInterfaceFor(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err := o.resourceInterfaceFor(ref).Delete(ctx, ref.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return explainServerError("deleting", ref, err)
 	}

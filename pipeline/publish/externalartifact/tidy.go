@@ -107,7 +107,8 @@ func (k *Keeper) reportLostArtifact(ctx context.Context, ref Ref, now *object, w
 	k.mu.Lock()
 	k.lost[ref] = last
 	k.mu.Unlock()
-	k.options.Log.Warn("the file of an artifact is damaged or gone, or its URL is another", "artifact", ref, "pipeline", now.pipeline)
+	k.options.Log.Warn("the file of an artifact is damaged or gone, or its URL is another", "artifact", ref, "pipeline",
+		now.pipeline)
 	k.options.Lost(ctx, ref, now.pipeline)
 }
 

@@ -82,7 +82,8 @@ func Keep(ctx context.Context, response *render.Response, files map[string][]byt
 	return nil
 }
 
-// ReadFiles returns the documents of a file, or of the manifests below a directory. The error names the file that cannot be read.
+// ReadFiles returns the documents of a file, or of the manifests below a directory. The error names the file that
+// cannot be read.
 func ReadFiles(name string) ([]*manifest.Document, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(name, func(at string, d fs.DirEntry, err error) error {

@@ -61,8 +61,8 @@ func headerName(name string) string {
 	return name
 }
 
-// joinChunks puts chunks together that a reader could not keep apart: where one does not end with a line end, the next line
-// belongs to it.
+// joinChunks puts chunks together that a reader could not keep apart: where one does not end with a line end, the next
+// line belongs to it.
 func joinChunks(chunks []Chunk) []Chunk {
 	whole := make([]Chunk, 0, len(chunks))
 	for i, c := range chunks {

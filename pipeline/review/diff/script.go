@@ -33,8 +33,9 @@ const (
 	maxSteps     = 2_000_000_000
 )
 
-// editScript returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
-// over one character for each different line). Where that is too much work, all between the first and the last difference is one edit.
+// editScript returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the
+// library, over one character for each different line). Where that is too much work, all between the first and the last
+// difference is one edit.
 func editScript(before, after [][]byte) []lineEdit {
 	a, b, ok := encodeLines(before, after)
 	if !ok || !isNear(a, b) {
@@ -70,7 +71,8 @@ func replaceMiddle(before, after [][]byte, a, b []rune) []lineEdit {
 		end++
 	}
 	edits := []lineEdit{
-		{equal, before[:begin]}, {remove, before[begin : len(before)-end]}, {add, after[begin : len(after)-end]}, {equal, before[len(before)-end:]},
+		{equal, before[:begin]}, {remove, before[begin : len(before)-end]}, {add, after[begin : len(after)-end]},
+		{equal, before[len(before)-end:]},
 	}
 	return slices.DeleteFunc(edits, func(e lineEdit) bool { return len(e.lines) == 0 })
 }
@@ -132,8 +134,9 @@ func encodeLines(before, after [][]byte) (a, b []rune, ok bool) {
 	return a, b, next <= utf8.MaxRune
 }
 
-// slideEdits moves a run of added or removed lines up to where it begins with its least indented line, among the places that
-// mean the same. Without it the diff of a list item that was put before another one begins in the middle of the item.
+// slideEdits moves a run of added or removed lines up to where it begins with its least indented line, among the places
+// that mean the same. Without it the diff of a list item that was put before another one begins in the middle of the
+// item.
 func slideEdits(edits []lineEdit) []lineEdit {
 	for i := 1; i+1 < len(edits); i++ {
 		before, run, after := edits[i-1], edits[i], edits[i+1]
@@ -157,7 +160,8 @@ func slideEdits(edits []lineEdit) []lineEdit {
 		moved := before.lines[len(before.lines)-best:]
 		edits[i-1].lines = before.lines[:len(before.lines)-best]
 		edits[i].lines = append(append(make([][]byte, 0, n), moved...), run.lines[:n-best]...)
-		edits[i+1].lines = append(append(make([][]byte, 0, best+len(after.lines)), run.lines[n-best:]...), after.lines...)
+		edits[i+1].lines = append(append(make([][]byte, 0, best+len(after.lines)), run.lines[n-best:]...),
+			after.lines...)
 	}
 	return edits
 }

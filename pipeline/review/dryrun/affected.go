@@ -31,8 +31,8 @@ type Range struct {
 	IsRepository func(url string) bool
 }
 
-// Affected returns the pipelines whose render at the head could differ from the one at the base: each is rendered at the base, and
-// what it has read is compared. Sources of other repositories are as they are now.
+// Affected returns the pipelines whose render at the head could differ from the one at the base: each is rendered at
+// the base, and what it has read is compared. Sources of other repositories are as they are now.
 func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Range) []Touched {
 	found := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {
 		if r.Base.ID() == r.Head.ID() {
@@ -61,7 +61,8 @@ func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Rang
 	return out
 }
 
-// reasonAffected returns why a build, or the error that it ended with, could be another with other files; "" if it could not.
+// reasonAffected returns why a build, or the error that it ended with, could be another with other files; "" if it
+// could not.
 func reasonAffected(ctx context.Context, built *build.Built, err error, files *tree.Tree) string {
 	if reason, affected := built.Record.Affected(files); affected {
 		return reason

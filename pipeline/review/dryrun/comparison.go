@@ -19,7 +19,8 @@ import (
 type Comparison struct {
 	// Pipelines has one entry for each that was compared.
 	Pipelines []PipelineChange `json:"pipelines"`
-	// Changes are the differences, each once, the most common first; deletions that take other objects or data along are before all.
+	// Changes are the differences, each once, the most common first; deletions that take other objects or data along
+	// are before all.
 	Changes []group.Change `json:"changes"`
 
 	reviewed []review.Pipeline
@@ -80,8 +81,8 @@ func (c *Comparison) Failed() bool {
 	return false
 }
 
-// Compare renders pipelines and finds what differs from what is published, at every place of each; or, where dir is not "",
-// from a directory that the results were written to before.
+// Compare renders pipelines and finds what differs from what is published, at every place of each; or, where dir is not
+// "", from a directory that the results were written to before.
 func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
 	type compared struct {
 		change PipelineChange
@@ -106,7 +107,8 @@ func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir str
 	return c
 }
 
-func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
+func (p *Renderer) compareOne(ctx context.Context, r *Result,
+	dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -156,7 +158,8 @@ func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (Pipel
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Renderer) compareDir(ctx context.Context, one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
+func (p *Renderer) compareDir(ctx context.Context, one PipelineChange, r *Result,
+	dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
 	before, err := readDirectory(target.Target)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Renderer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
-// one state of it.
+// Renderer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository
+// see one state of it.
 type Renderer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
@@ -44,8 +44,8 @@ type Renderer struct {
 	// Published returns what a result is compared with at a place, if that differs from what it holds. It
 	// may be nil.
 	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
-	// Before returns the files that a pipeline's Jobs and bare Pods are compared with, in place of those of what it publishes to. It
-	// may be nil.
+	// Before returns the files that a pipeline's Jobs and bare Pods are compared with, in place of those of what it
+	// publishes to. It may be nil.
 	Before func(e catalog.Entry) map[string][]byte
 	// Results is a directory of earlier results, which counts as what is published; "" for none.
 	Results string

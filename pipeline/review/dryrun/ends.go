@@ -17,10 +17,11 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. A pipeline that has a
-// result at one end only is compared with nothing. One that fails at both ends for the same reason has no changes, and no error: it is
-// returned in still, as are units and releases that fail at both ends.
-func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after []Result) (c *Comparison, still []Still) {
+// CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. A pipeline
+// that has a result at one end only is compared with nothing. One that fails at both ends for the same reason has no
+// changes, and no error: it is returned in still, as are units and releases that fail at both ends.
+func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
+	after []Result) (c *Comparison, still []Still) {
 	earlier := map[string]*Result{}
 	for i := range before {
 		earlier[before[i].Entry.Key] = &before[i]
@@ -69,8 +70,8 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before, after [
 	return c, still
 }
 
-// Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs there, nor the
-// pipeline. They are returned by their keys, with how many objects they have.
+// Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
+// there, nor the pipeline. They are returned by their keys, with how many objects they have.
 func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree) map[string]int {
 	digests := map[string]string{}
 	for _, e := range others {
@@ -79,7 +80,8 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 	same := map[string]int{}
 	for _, r := range p.All(ctx, entries) {
 		digest, ok := digests[r.Entry.Key]
-		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil || reasonAffected(ctx, r.Built, r.Err, files) != "" {
+		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil ||
+			reasonAffected(ctx, r.Built, r.Err, files) != "" {
 			continue
 		}
 		same[r.Entry.Key] = 0
@@ -109,14 +111,15 @@ type Still struct {
 	Err   error
 }
 
-// failedParts returns the units and releases of a result that fail, those that did not at the first end apart from those that did: of
-// these neither end has objects.
+// failedParts returns the units and releases of a result that fail, those that did not at the first end apart from
+// those that did: of these neither end has objects.
 func failedParts(r, first *Result) (now, asBefore []string) {
 	if r.Built == nil || r.Built.Response == nil {
 		return nil, nil
 	}
 	for _, name := range r.Built.NotRendered() {
-		if first != nil && first.Built != nil && first.Built.Response != nil && slices.Contains(first.Built.NotRendered(), name) {
+		if first != nil && first.Built != nil && first.Built.Response != nil &&
+			slices.Contains(first.Built.NotRendered(), name) {
 			asBefore = append(asBefore, name)
 		} else {
 			now = append(now, name)
@@ -125,7 +128,8 @@ func failedParts(r, first *Result) (now, asBefore []string) {
 	return now, asBefore
 }
 
-func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result, old, now map[string][]byte, failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
+func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result, old, now map[string][]byte,
+	failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -139,7 +143,8 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result
 	}
 	if now != nil {
 		if failed, _ := failedParts(r, first); len(failed) > 0 {
-			one.Failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts), r.Built.ReasonsOf(failed))
+			one.Failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts),
+				r.Built.ReasonsOf(failed))
 			publish.KeepFailed(now, old, r.Built.Response)
 		}
 	}

@@ -37,9 +37,11 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	fmt.Fprintf(&out, "### Rendered manifests\n\n%s\n", escapeMarkdown(c.summaryLine()))
 	problems := c.commonProblems()
 	for i, p := range problems {
-		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escapeMarkdown(cutText(p.pipelineNames())), escapeMarkdown(cutText(p.text)))
+		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escapeMarkdown(cutText(p.pipelineNames())),
+			escapeMarkdown(cutText(p.text)))
 		if out.Len()+len(text) > maxProblems {
-			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n", countWithNoun(len(problems)-i, "more problem"))
+			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n",
+				countWithNoun(len(problems)-i, "more problem"))
 			break
 		}
 		out.WriteString(text)
@@ -60,7 +62,8 @@ func (c *Comparison) Markdown(w io.Writer) error {
 				objects += len(left.Objects)
 			}
 			fmt.Fprintf(&out, "\n**%s, of %s, %s left out here:** a comment has no room for more. `prerig diff` shows them.\n",
-				countWithNoun(len(c.Changes)-i, "more change"), countWithNoun(objects, "object"), map[bool]string{true: "is", false: "are"}[len(c.Changes)-i == 1])
+				countWithNoun(len(c.Changes)-i, "more change"), countWithNoun(objects,
+					"object"), map[bool]string{true: "is", false: "are"}[len(c.Changes)-i == 1])
 			break
 		}
 		out.WriteString(text)
@@ -142,6 +145,8 @@ func cutText(text string) string {
 
 // escapeMarkdown keeps what comes from a source from being markup, a link or a mention.
 func escapeMarkdown(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ", "`", "&#96;", "*", "&#42;", "_", "&#95;",
-		"[", "&#91;", "]", "&#93;", "|", "&#124;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;", "\\", "&#92;", "://", "&#58;//").Replace(text)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ", "`", "&#96;", "*", "&#42;",
+		"_", "&#95;",
+		"[", "&#91;", "]", "&#93;", "|", "&#124;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;", "\\",
+		"&#92;", "://", "&#58;//").Replace(text)
 }

@@ -21,9 +21,10 @@ import (
 // readTimeout bounds the reading of one place.
 const readTimeout = 2 * time.Minute
 
-// readPublished returns what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the files that
-// it would get.
-func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, err error) {
+// readPublished returns what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the
+// files that it would get.
+func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Publish,
+	wanted map[string][]byte) (held publish.Holding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if p.Published != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 // reviewOf converts a result at one place for a review.
-func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
+func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before,
+	after map[string][]byte) review.Pipeline {
 	out := review.Pipeline{Name: r.Entry.Key, NotCompared: one.Error, Refused: one.Gate}
 	if target != nil {
 		out.NotCompared = firstText(out.NotCompared, prefixTarget(target.Target, target.Error))

@@ -44,7 +44,8 @@ func (p *Renderer) substituteSnapshotFor(e catalog.Entry) func(v1alpha1.NamedSou
 }
 
 // FindReferences returns what a pipeline needs from other servers, as build.Builder.FindReferences does.
-func (p *Renderer) FindReferences(ctx context.Context, e catalog.Entry, mode build.LockMode) (*build.References, error) {
+func (p *Renderer) FindReferences(ctx context.Context, e catalog.Entry,
+	mode build.LockMode) (*build.References, error) {
 	snapshot, err := p.fetchSources(ctx, e, p.substituteSnapshotFor(e))
 	if err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func (p *Renderer) FindReferences(ctx context.Context, e catalog.Entry, mode bui
 }
 
 // fetchSource returns one source. A local directory has no revisions.
-func (p *Renderer) fetchSource(ctx context.Context, e catalog.Entry, one v1alpha1.NamedSource) (*source.Snapshot, error) {
+func (p *Renderer) fetchSource(ctx context.Context, e catalog.Entry,
+	one v1alpha1.NamedSource) (*source.Snapshot, error) {
 	revision := ""
 	if p.Revision != nil && one.Dir == nil {
 		revision = p.Revision(e, one.MountPath)

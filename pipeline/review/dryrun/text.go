@@ -124,7 +124,8 @@ func paintDiff(colour bool, text string) string {
 	return out.String()
 }
 
-// listObjects names the objects of a change, the first few of many, and the places of those that do not change everywhere.
+// listObjects names the objects of a change, the first few of many, and the places of those that do not change
+// everywhere.
 func listObjects(c group.Change, places map[string]int) (out []string) {
 	for i, o := range c.Objects {
 		if i == listed && len(c.Objects) > listed+1 {
@@ -296,7 +297,8 @@ func (c *Comparison) summaryLine() string {
 	switch {
 	case !c.Empty():
 		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
-			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, countWithNoun(len(c.Changes), "different change"))
+			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, countWithNoun(len(c.Changes),
+				"different change"))
 	case compared > 0:
 		text += ": nothing would change"
 		if unread > 0 {

@@ -50,7 +50,8 @@ func (e laterError) Unwrap() error { return e.error }
 const (
 	// hostTimeout bounds calls to the host.
 	hostTimeout = 2 * time.Minute
-	// hostSteps are more than the steps of an attempt that may take as long each: asking, listing, finding the branch, and telling twice.
+	// hostSteps are more than the steps of an attempt that may take as long each: asking, listing, finding the branch,
+	// and telling twice.
 	hostSteps = 7
 	// fetchTries is how often a failed fetch is retried before it is reported.
 	fetchTries = 3
@@ -77,7 +78,8 @@ func (p *Previewer) previewPullRequest(ctx context.Context, one *status.Preview)
 	}
 	before := *one
 	a := &attempt{p: p, log: log, one: one, began: one.Wanted}
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key, Limit: a.longestPipelineTimeout() + hostSteps*hostTimeout}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key,
+		Limit: a.longestPipelineTimeout() + hostSteps*hostTimeout}
 	_, err = watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.runSafely(ctx) })
 	if errors.Is(err, watchdog.ErrOverdue) {
 		a = &attempt{p: p, log: log, one: &before, began: before.Wanted} // the other is still at it
@@ -281,7 +283,8 @@ func (a *attempt) renderAndReport(ctx context.Context) error {
 		a.one.Head = "" // it was not seen
 	}
 	a.one.Failed, a.one.Message = found.hasFailures(), found.summaryLine()
-	a.log.Info("previewed", "pull request", a.in.URL, "head", a.in.HeadCommit, "fork", a.in.Fork, "pipelines", len(a.entries), "message", a.one.Message)
+	a.log.Info("previewed", "pull request", a.in.URL, "head", a.in.HeadCommit, "fork", a.in.Fork, "pipelines",
+		len(a.entries), "message", a.one.Message)
 	return a.forgetFetchedCommits(ctx, keepFetched)
 }
 
@@ -313,7 +316,8 @@ func (a *attempt) finishClosedPreview(ctx context.Context, became string) error 
 	if err := a.forgetHead(ctx); err != nil {
 		return laterError{err}
 	}
-	word := fmt.Sprintf("_This pull request is %s. What follows is the last preview, and is not kept up to date._", became)
+	word := fmt.Sprintf("_This pull request is %s. What follows is the last preview, and is not kept up to date._",
+		became)
 	comment := pullrequest.KeptComment{Name: commentName(a.one.Namespace), Text: word, Known: a.one.Comment}
 	if err := a.retryableErrorOnly(ctx, a.conv.Finish(ctx, a.one.Number, comment)); err != nil {
 		return err
@@ -321,7 +325,8 @@ func (a *attempt) finishClosedPreview(ctx context.Context, became string) error 
 	if a.one.Pending != "" {
 		in := *a.in
 		in.HeadCommit = a.one.Pending
-		last := a.statusOf(cmp.Or(a.one.PendingTo, in.Base), pullrequest.CommitFailure, "the pull request is "+became+"; nothing was previewed")
+		last := a.statusOf(cmp.Or(a.one.PendingTo, in.Base), pullrequest.CommitFailure,
+			"the pull request is "+became+"; nothing was previewed")
 		if err := a.retryableErrorOnly(ctx, a.conv.SetStatus(ctx, &in, last)); err != nil {
 			return err
 		}

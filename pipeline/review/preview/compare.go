@@ -141,7 +141,8 @@ func (r *rendering) fetchHeadAndBase(ctx context.Context, e catalog.Entry) (err 
 func (r *rendering) newPreviewer() *dryrun.Renderer {
 	side := r.a.pullRequestSide()
 	out := &dryrun.Renderer{
-		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, Artifacts: side.Artifacts, PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
+		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, Artifacts: side.Artifacts,
+		PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
 	}
 	out.Instead = func(_ catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot {
 		if one.MountPath == "" {
@@ -214,9 +215,10 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// fetchHead fetches the head of the pull request. What a fork has is read in the repository itself, with the credentials for that; its
-// submodules, which the fork names, are read without any.
-func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alpha1.GitSource) (*source.Snapshot, error) {
+// fetchHead fetches the head of the pull request. What a fork has is read in the repository itself, with the
+// credentials for that; its submodules, which the fork names, are read without any.
+func (a *attempt) fetchHead(ctx context.Context, scope source.Scope,
+	src *v1alpha1.GitSource) (*source.Snapshot, error) {
 	if !a.in.Fork && a.unproven != nil {
 		return nil, a.unproven
 	}
@@ -240,7 +242,8 @@ func (a *attempt) fetchHead(ctx context.Context, scope source.Scope, src *v1alph
 }
 
 // fetchBase fetches the branch that a fork's pull request targets.
-func (a *attempt) fetchBase(ctx context.Context, scope source.Scope, src *v1alpha1.GitSource) (*source.Snapshot, error) {
+func (a *attempt) fetchBase(ctx context.Context, scope source.Scope,
+	src *v1alpha1.GitSource) (*source.Snapshot, error) {
 	git, fetcher := *src, a.p.Heads
 	if git.SecretRef == nil {
 		fetcher = a.p.Forks.Fetcher

@@ -46,7 +46,8 @@ func needsSecrets(p *v1alpha1.RenderPipeline) error {
 	return nil
 }
 
-// withoutEncryption returns a pipeline that writes Secrets as they are, which needs no secret. A review hides their values.
+// withoutEncryption returns a pipeline that writes Secrets as they are, which needs no secret. A review hides their
+// values.
 func withoutEncryption(e catalog.Entry) catalog.Entry {
 	p := *e.Pipeline
 	p.Spec.Publish = slices.Clone(p.Spec.Publish)
@@ -72,7 +73,8 @@ func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) dryrun.Resu
 }
 
 // placeContentBefore returns what a place would hold of what the branch renders to.
-func (r *rendering) placeContentBefore(ctx context.Context, e catalog.Entry, to v1alpha1.Publish, before dryrun.Result) (publish.Holding, error) {
+func (r *rendering) placeContentBefore(ctx context.Context, e catalog.Entry, to v1alpha1.Publish,
+	before dryrun.Result) (publish.Holding, error) {
 	if before.Err != nil {
 		return publish.Holding{}, fmt.Errorf("the branch %s cannot be rendered without secrets, to be compared with: %w", r.a.in.Base, before.Err)
 	}

@@ -30,7 +30,8 @@ import (
 
 // Side is what one kind of pull requests is rendered with.
 type Side struct {
-	// Fetcher and Builder fetch sources, remote bases and charts, and build. Secrets are for places that are compared with.
+	// Fetcher and Builder fetch sources, remote bases and charts, and build. Secrets are for places that are compared
+	// with.
 	Fetcher *source.Fetcher
 	Builder *build.Builder
 	Secrets secret.Reader
@@ -100,7 +101,8 @@ func New(o Options) *Previewer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}, pauses: map[string]pause{}, grown: true}
+	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{},
+		pauses: map[string]pause{}, grown: true}
 }
 
 const (
@@ -110,8 +112,8 @@ const (
 	sweepEvery = 24 * time.Hour
 	// maxKept bounds how many open pull requests of one repository are known for one namespace.
 	maxKept = 1000
-	// pauseForks is the least time between the end of a preview of a fork's pull request, or of one that failed, and the beginning of
-	// its next.
+	// pauseForks is the least time between the end of a preview of a fork's pull request, or of one that failed, and
+	// the beginning of its next.
 	pauseForks = 20 * time.Second
 	// minPause and maxPause bound how long a preview that could not proceed is left alone.
 	minPause, maxPause = 2 * time.Second, time.Minute
@@ -199,7 +201,8 @@ func (p *Previewer) wakeRunLoop() {
 	}
 }
 
-// Run previews until ctx is done, and returns when what was under way has ended. What has not ended begins again after the next start.
+// Run previews until ctx is done, and returns when what was under way has ended. What has not ended begins again after
+// the next start.
 func (p *Previewer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -341,7 +344,8 @@ func (p *Previewer) entriesOf(one *status.Preview) (out []catalog.Entry) {
 		if !ok || e.Err != nil || e.Pipeline.Spec.Preview == nil || e.Pipeline.Metadata.Namespace != one.Namespace {
 			continue
 		}
-		if giturl.Same(e.Pipeline.Spec.Source.Git.URL, one.Repository) && !e.Pipeline.Spec.Suspend && !p.Store.Control(key).Suspended {
+		if giturl.Same(e.Pipeline.Spec.Source.Git.URL, one.Repository) && !e.Pipeline.Spec.Suspend &&
+			!p.Store.Control(key).Suspended {
 			out = append(out, e)
 		}
 	}

@@ -31,7 +31,8 @@ func (p *Previewer) makeRoom(ctx context.Context) {
 		}
 		after := kept.Size()
 		if after > p.MaxKept {
-			p.Log.Warn("what pull requests have left behind takes more room than it may", "before", before, "after", after, "bound", p.MaxKept)
+			p.Log.Warn("what pull requests have left behind takes more room than it may", "before", before, "after",
+				after, "bound", p.MaxKept)
 			continue
 		}
 		p.Log.Info("made room for what pull requests bring", "before", before, "after", after, "bound", p.MaxKept)
@@ -101,7 +102,8 @@ func (p *Previewer) dropFork(ctx context.Context, fresh *status.Preview) bool {
 		return false
 	}
 	if dropped {
-		p.Log.Info("a pull request of a fork is forgotten, as too many are open", "preview", oldest.Key(), "open", maxKept)
+		p.Log.Info("a pull request of a fork is forgotten, as too many are open", "preview", oldest.Key(), "open",
+			maxKept)
 	}
 	return dropped
 }

@@ -39,7 +39,8 @@ func commentName(namespace string) string { return path.Join("prerig/preview", n
 
 // statusOf returns the status of a head for the branch that it targets.
 func (a *attempt) statusOf(base string, state pullrequest.CommitState, text string) pullrequest.CommitStatus {
-	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base), Description: status.OneLine(text), Page: a.reportPageURL()}
+	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base),
+		Description: status.OneLine(text), Page: a.reportPageURL()}
 }
 
 // reportPageURL returns where to read more: the page of the one pipeline, or that of all.
@@ -66,7 +67,8 @@ func (c *compared) summaryLine() string {
 				parts = append(parts, fmt.Sprintf("%d %s", one.count, one.what))
 			}
 		}
-		text = fmt.Sprintf("%s in %d of %s", strings.Join(parts, ", "), c.changed, status.Count(c.pipelines, "pipeline"))
+		text = fmt.Sprintf("%s in %d of %s", strings.Join(parts, ", "), c.changed,
+			status.Count(c.pipelines, "pipeline"))
 	}
 	if all := slices.Concat(c.failures, c.statusFailures); len(all) > 0 {
 		text = all[0]
@@ -111,7 +113,8 @@ func (a *attempt) writePreviewComment(ctx context.Context, found *compared) erro
 	if err != nil {
 		return err
 	}
-	a.one.Comment, err = a.conv.Keep(ctx, a.one.Number, pullrequest.KeptComment{Name: commentName(a.one.Namespace), Text: text, Known: a.one.Comment, NoNew: !tells})
+	a.one.Comment, err = a.conv.Keep(ctx, a.one.Number,
+		pullrequest.KeptComment{Name: commentName(a.one.Namespace), Text: text, Known: a.one.Comment, NoNew: !tells})
 	return err
 }
 

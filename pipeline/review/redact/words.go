@@ -38,7 +38,8 @@ func isAlphanumeric(c byte) bool {
 // joined by a backslash, in base64 with the tag of binary data, which % can write otherwise, or in another encoding
 // than UTF-8.
 func mayEncode(text []byte) bool {
-	return bytes.IndexByte(text, 0) >= 0 || bytes.Contains(text, []byte("binary")) || bytes.HasPrefix(text, []byte("%TAG")) ||
+	return bytes.IndexByte(text, 0) >= 0 || bytes.Contains(text, []byte("binary")) ||
+		bytes.HasPrefix(text, []byte("%TAG")) ||
 		bytes.Contains(text, []byte("\n%TAG")) || hasEscape(text) || hasEncodedTag(text)
 }
 

@@ -18,8 +18,8 @@ import (
 // Code is the stable code of the results.
 const Code = "credential"
 
-// Find returns a warning for each field of a document that holds a credential, in order, with the line where the document is of a file.
-// Secrets, and what cannot be read, have none. No result holds a value.
+// Find returns a warning for each field of a document that holds a credential, in order, with the line where the
+// document is of a file. Secrets, and what cannot be read, have none. No result holds a value.
 func Find(doc *manifest.Document) result.Results {
 	if !mayHold(doc.Text()) {
 		return nil
@@ -39,7 +39,8 @@ func Find(doc *manifest.Document) result.Results {
 			return
 		}
 		one := result.Result{
-			Severity: result.Warning, ResourceRef: &ref, Field: &result.Field{Path: workload.FieldString(path)}, Tags: map[string]string{result.TagCode: Code},
+			Severity: result.Warning, ResourceRef: &ref, Field: &result.Field{Path: workload.FieldString(path)},
+			Tags:    map[string]string{result.TagCode: Code},
 			Message: name + " can be read by all who can read what is published; keep it in a Secret that is not, and replace it if others have seen it",
 		}
 		if doc.Path() != "" {

@@ -28,10 +28,12 @@ var forms = []form{
 	{"a token of GitHub", "ghp_", compileOnFirstUse(`\b(ghp_[A-Za-z0-9]{36})\b`), isVaried},
 	{"a token of GitHub", "gho_", compileOnFirstUse(`\b(gho_[A-Za-z0-9]{36})\b`), isVaried},
 	{"a token of GitHub", "ghs_", compileOnFirstUse(`\b(ghs_[A-Za-z0-9]{36})\b`), isVaried},
-	{"a token of GitHub", "github_pat_", compileOnFirstUse(`\b(github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b`), isVaried},
+	{"a token of GitHub", "github_pat_", compileOnFirstUse(`\b(github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59})\b`),
+		isVaried},
 	{"a token of GitLab", "glpat-", compileOnFirstUse(`\b(glpat-[A-Za-z0-9_-]{20,})`), isVaried},
 	{"a token of Slack", "xox", compileOnFirstUse(`\b(xox[abprs]-[0-9]{8,}-[A-Za-z0-9-]{16,})`), isVaried},
-	{"a webhook of Slack", "hooks.slack.com/services/", compileOnFirstUse(`hooks\.slack\.com/services/(T[A-Z0-9]{8,}/B[A-Z0-9]{8,}/[A-Za-z0-9]{24})`), isVaried},
+	{"a webhook of Slack", "hooks.slack.com/services/",
+		compileOnFirstUse(`hooks\.slack\.com/services/(T[A-Z0-9]{8,}/B[A-Z0-9]{8,}/[A-Za-z0-9]{24})`), isVaried},
 	{"a key of Google's APIs", "AIza", compileOnFirstUse(`\b(AIza[A-Za-z0-9_-]{35})\b`), isVaried},
 	{"a key of Stripe", "k_live_", compileOnFirstUse(`\b([sr]k_live_[A-Za-z0-9]{24,})\b`), isVaried},
 	{"a token of npm", "npm_", compileOnFirstUse(`\b(npm_[A-Za-z0-9]{36})\b`), isVaried},
@@ -104,7 +106,8 @@ func isVaried(match []string) bool {
 		letters[letter] = true
 	}
 	lower := strings.ToLower(match[1])
-	return len(letters) >= fewLetters && !strings.Contains(lower, "example") && !strings.Contains(lower, "xxxx") && !strings.Contains(lower, "abcdef")
+	return len(letters) >= fewLetters && !strings.Contains(lower, "example") && !strings.Contains(lower, "xxxx") &&
+		!strings.Contains(lower, "abcdef")
 }
 
 // isPassword rejects variables and placeholder words for a password.
@@ -114,10 +117,12 @@ func isPassword(match []string) bool {
 		return false
 	}
 	switch lower := strings.ToLower(password); lower {
-	case "password", "passwd", "pass", "pwd", "pw", "secret", "token", "example", "changeme", "your-password", "yourpassword", "my-password", "mypassword", "redacted":
+	case "password", "passwd", "pass", "pwd", "pw", "secret", "token", "example", "changeme", "your-password",
+		"yourpassword", "my-password", "mypassword", "redacted":
 		return false
 	default:
-		return !strings.HasSuffix(lower, "_password") && !strings.HasSuffix(lower, "-password") && !strings.HasPrefix(lower, "your")
+		return !strings.HasSuffix(lower, "_password") && !strings.HasSuffix(lower, "-password") &&
+			!strings.HasPrefix(lower, "your")
 	}
 }
 

@@ -74,7 +74,8 @@ func wrapFileKey(to Recipient, seed, fileKey []byte) (share, body []byte, err er
 		return nil, nil, fmt.Errorf("%s is no recipient that can be encrypted for: %w", to, err)
 	}
 	share = ephemeral.PublicKey().Bytes()
-	key, err := hkdf.Key(sha256.New, shared, append(bytes.Clone(share), to.key.Bytes()...), "age-encryption.org/v1/X25519", chacha20poly1305.KeySize)
+	key, err := hkdf.Key(sha256.New, shared, append(bytes.Clone(share), to.key.Bytes()...),
+		"age-encryption.org/v1/X25519", chacha20poly1305.KeySize)
 	if err != nil {
 		return nil, nil, err
 	}

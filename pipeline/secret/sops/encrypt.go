@@ -147,9 +147,11 @@ func (e *Encrypter) sopsMetadataNode(dataKey []byte, mac string, derive func(str
 		if err != nil {
 			return nil, err
 		}
-		recipients.Content = append(recipients.Content, mappingNode("recipient", textNode(to.text), "enc", textNode(file)))
+		recipients.Content = append(recipients.Content,
+			mappingNode("recipient", textNode(to.text), "enc", textNode(file)))
 	}
-	return mappingNode("age", recipients, "lastmodified", textNode(modified), "mac", textNode(mac), "encrypted_regex", textNode(encryptedKeys),
+	return mappingNode("age", recipients, "lastmodified", textNode(modified), "mac", textNode(mac), "encrypted_regex",
+		textNode(encryptedKeys),
 		"version", textNode(version)), nil
 }
 

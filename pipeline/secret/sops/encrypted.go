@@ -12,13 +12,15 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// IsEncryptedFile reports whether SOPS has encrypted a file: YAML, JSON, dotenv, INI or the JSON around a binary file. Values that
-// SOPS was configured to leave readable, such as those of encrypted_regex, may be readable; all others are not.
+// IsEncryptedFile reports whether SOPS has encrypted a file: YAML, JSON, dotenv, INI or the JSON around a binary file.
+// Values that SOPS was configured to leave readable, such as those of encrypted_regex, may be readable; all others are
+// not.
 func IsEncryptedFile(content string) bool {
 	return isEncryptedDotenv(content) || isEncryptedINI(content) || isEncryptedYAML(content)
 }
 
-// IsEncryptedSet reports whether values are those of a dotenv file that SOPS has encrypted, with its metadata among them.
+// IsEncryptedSet reports whether values are those of a dotenv file that SOPS has encrypted, with its metadata among
+// them.
 func IsEncryptedSet(values map[string]string) bool {
 	if !isSealed(values["sops_mac"]) {
 		return false
@@ -137,7 +139,8 @@ func isSealedValue(value any, path []string, mayRead func(path []string) bool) b
 	return mayRead(path)
 }
 
-// newReadableRule returns which values SOPS leaves readable by its metadata: a rule applies to a key and all that is below it.
+// newReadableRule returns which values SOPS leaves readable by its metadata: a rule applies to a key and all that is
+// below it.
 func newReadableRule(metadata map[string]any) func(path []string) bool {
 	return func(path []string) bool {
 		for name, value := range metadata {

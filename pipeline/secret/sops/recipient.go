@@ -27,7 +27,8 @@ func ParseRecipient(text string) (Recipient, error) {
 	switch {
 	case strings.HasPrefix(text, "AGE-SECRET-KEY-"):
 		return Recipient{}, errors.New("this is a private key, which nobody but who decrypts may have; give the public key that age-keygen -y prints for it, and make a new pair if others have seen it")
-	case strings.HasPrefix(text, "ssh-"), strings.HasPrefix(text, "age1pq1"), strings.HasPrefix(text, "age1") && strings.Count(text, "1") > 1 && !isBech32(text[len("age1"):]):
+	case strings.HasPrefix(text, "ssh-"), strings.HasPrefix(text, "age1pq1"),
+		strings.HasPrefix(text, "age1") && strings.Count(text, "1") > 1 && !isBech32(text[len("age1"):]):
 		return Recipient{}, fmt.Errorf("%s is a recipient of a kind that is not supported; give one of the kind X25519, which age-keygen prints", text)
 	}
 	data, err := decodeBech32(recipientPrefix, text)

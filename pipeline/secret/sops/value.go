@@ -45,7 +45,8 @@ func (c *valueCipher) encrypt(value, kind, bound string) string {
 	sealed := c.gcm.Seal(nil, vector, []byte(value), []byte(bound))
 	at := len(sealed) - c.gcm.Overhead()
 	encode := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("%sdata:%s,iv:%s,tag:%s,type:%s%s", sealStart, encode(sealed[:at]), encode(vector), encode(sealed[at:]), kind, sealEnd)
+	return fmt.Sprintf("%sdata:%s,iv:%s,tag:%s,type:%s%s", sealStart, encode(sealed[:at]), encode(vector),
+		encode(sealed[at:]), kind, sealEnd)
 }
 
 // scalarBytes returns SOPS' representation of a scalar (ToBytes in sops.go): its bytes, and the name of its type.

@@ -78,7 +78,8 @@ func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 		errs = append(errs, &v1alpha1.FieldError{Path: at, Message: fmt.Sprintf(format, args...)})
 	}
 	if !t.Owns(p.Metadata.Namespace) {
-		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.directoryName())
+		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "),
+			t.directoryName())
 	}
 	for _, source := range p.AllSources() {
 		if source.Dir != nil && t.Sources != nil {

@@ -24,7 +24,8 @@ import (
 
 // Limits bound what is asked of one repository for one chart.
 type Limits struct {
-	// Archive is the size of a chart's archive in bytes, Index that of a repository's index or of all answers of a registry.
+	// Archive is the size of a chart's archive in bytes, Index that of a repository's index or of all answers of a
+	// registry.
 	Archive, Index int64
 	// Timeout is for everything together.
 	Timeout time.Duration
@@ -52,8 +53,8 @@ type Options struct {
 	Limits Limits
 }
 
-// Fetcher brings charts. It is safe for concurrent use. The indexes of repositories, which Choose and Resolve read, it reads
-// once: it is to live no longer than one command where these are called.
+// Fetcher brings charts. It is safe for concurrent use. The indexes of repositories, which Choose and Resolve read, it
+// reads once: it is to live no longer than one command where these are called.
 type Fetcher struct {
 	options Options
 	cache   archiveCache
@@ -81,9 +82,10 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository gives something else than it did", e.Chart.Digest)
 }
 
-// Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's, with
-// the URL that the chart is asked for at.
-func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error) {
+// Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's,
+// with the URL that the chart is asked for at.
+func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository,
+	locked v1alpha1.LockedChart) ([]byte, error) {
 	ctx = f.withReach(ctx, namespace)
 	key := cacheKey(namespace, from, locked.Digest)
 	if content, ok := f.cache.getVerifiedArchive(key, locked.Digest); ok {
@@ -106,9 +108,10 @@ func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.C
 	return content, nil
 }
 
-// File returns a file at or below the URL of a repository. It has the digest that is locked; without one, it is as the server has it
-// now.
-func (f *Fetcher) File(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedFile) ([]byte, error) {
+// File returns a file at or below the URL of a repository. It has the digest that is locked; without one, it is as the
+// server has it now.
+func (f *Fetcher) File(ctx context.Context, namespace string, from v1alpha1.ChartRepository,
+	locked v1alpha1.LockedFile) ([]byte, error) {
 	ctx = f.withReach(ctx, namespace)
 	key := cacheKey(namespace, from, locked.Digest)
 	if content, ok := f.cache.getVerifiedArchive(key, locked.Digest); ok {
@@ -154,12 +157,14 @@ func (e *FileDigestError) Error() string {
 
 // withReach has requests charged to a team, and bound to what the daemon allows.
 func (f *Fetcher) withReach(ctx context.Context, namespace string) context.Context {
-	return egress.WithReach(budget.WithTeam(ctx, namespace), egress.Reach{Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources"})
+	return egress.WithReach(budget.WithTeam(ctx, namespace),
+		egress.Reach{Allowed: f.options.Sources, Whose: "pipelines of this daemon", Setting: "egress.sources"})
 }
 
 // Choose returns the newest version of a chart in a range, as Helm chooses it, with the digest that the repository
 // lists, which may be empty. An exact version is used as is. The error is ErrNotFound if no version matches.
-func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, error) {
+func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name,
+	versions string) (v1alpha1.LockedChart, error) {
 	ctx, cancel := f.withFetchTimeout(ctx)
 	defer cancel()
 	r, err := f.openRepository(ctx, namespace, from)
@@ -176,7 +181,8 @@ func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.Ch
 
 // Resolve is Choose with the digest of the archive that the repository serves, and the archive. It returns an error
 // if that digest is not the one that the repository lists.
-func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, []byte, error) {
+func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name,
+	versions string) (v1alpha1.LockedChart, []byte, error) {
 	chosen, err := f.Choose(ctx, namespace, from, name, versions)
 	if err != nil {
 		return chosen, nil, err
@@ -212,7 +218,8 @@ type repository interface {
 }
 
 // openRepository returns a repository with its credentials. It sends no request.
-func (f *Fetcher) openRepository(ctx context.Context, namespace string, from v1alpha1.ChartRepository) (repository, error) {
+func (f *Fetcher) openRepository(ctx context.Context, namespace string,
+	from v1alpha1.ChartRepository) (repository, error) {
 	purpose := secret.At(from.URL)
 	registry := strings.HasPrefix(from.URL, "oci://")
 	if registry {
@@ -223,7 +230,8 @@ func (f *Fetcher) openRepository(ctx context.Context, namespace string, from v1a
 		return nil, err
 	}
 	if registry {
-		return &registryRepository{url: strings.TrimRight(from.URL, "/"), insecure: from.Insecure, keys: keys, options: f.options}, nil
+		return &registryRepository{url: strings.TrimRight(from.URL, "/"), insecure: from.Insecure, keys: keys,
+			options: f.options}, nil
 	}
 	r, err := newHTTPRepository(from.URL, keys, f.options)
 	if err != nil {
@@ -269,16 +277,19 @@ func DigestOf(content []byte) string {
 func cacheKey(namespace string, from v1alpha1.ChartRepository, digest string) string {
 	text := digest
 	if from.SecretRef != nil {
-		text = strings.Join([]string{namespace, from.SecretRef.Name, v1alpha1.NormalChartRepository(from.URL), digest}, "\n")
+		text = strings.Join([]string{namespace, from.SecretRef.Name, v1alpha1.NormalChartRepository(from.URL), digest},
+			"\n")
 	}
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// IsPermanent reports whether an error of a Fetcher will be the same the next time, unless the lock or the pipeline changes.
+// IsPermanent reports whether an error of a Fetcher will be the same the next time, unless the lock or the pipeline
+// changes.
 func IsPermanent(err error) bool {
 	var digest *DigestError
 	var file *FileDigestError
 	var large *tooLargeError
-	return errors.As(err, &digest) || errors.As(err, &file) || errors.As(err, &large) || errors.Is(err, errNotListed) || errors.Is(err, errChartName) || egress.IsRefused(err)
+	return errors.As(err, &digest) || errors.As(err, &file) || errors.As(err, &large) || errors.Is(err, errNotListed) ||
+		errors.Is(err, errChartName) || egress.IsRefused(err)
 }

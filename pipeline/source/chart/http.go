@@ -206,7 +206,8 @@ func (r *httpRepository) checkListed(ctx context.Context, archive string) error 
 	return nil
 }
 
-// containsWord reports whether a text has a word between spaces, quotes or the signs of a list. It keeps little of the text.
+// containsWord reports whether a text has a word between spaces, quotes or the signs of a list. It keeps little of the
+// text.
 func containsWord(text io.Reader, word string) (bool, error) {
 	isEdge := func(b byte) bool { return strings.IndexByte(" \t\r\n\"',[]", b) >= 0 }
 	window := []byte{'\n'}

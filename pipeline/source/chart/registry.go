@@ -40,8 +40,8 @@ type registryRepository struct {
 // errChartName is about a name that leads to another repository of the registry than one below the URL.
 var errChartName = errors.New("the name of the chart is not one of a chart of a registry")
 
-// connectToRegistry returns the registry's repository of a chart, for as many bytes as its limits allow, and elements of
-// lists where it is only asked for lists. The caller releases its answers.
+// connectToRegistry returns the registry's repository of a chart, for as many bytes as its limits allow, and elements
+// of lists where it is only asked for lists. The caller releases its answers.
 func (r *registryRepository) connectToRegistry(ctx context.Context, chart string, lists *budget.Elements) (*oci.Registry, []remote.Option, func(), error) {
 	if slices.ContainsFunc(strings.Split(chart, "/"), func(part string) bool { return part == "" || part == "." || part == ".." }) {
 		return nil, nil, nil, errChartName
@@ -71,7 +71,8 @@ func (r *registryRepository) fetchLockedArchive(ctx context.Context, locked v1al
 	return r.readLayer(ctx, registry, locked.Digest, options)
 }
 
-func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Registry, digest string, options []remote.Option) ([]byte, error) {
+func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Registry, digest string,
+	options []remote.Option) ([]byte, error) {
 	layer, err := remote.Layer(registry.Repository.Digest(digest), options...)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,8 @@ func (r *registryRepository) readLayer(ctx context.Context, registry *oci.Regist
 }
 
 // resolveVersionRange implements repository. Tags cannot have a plus sign, so that Helm puts _ in its place.
-func (r *registryRepository) resolveVersionRange(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
+func (r *registryRepository) resolveVersionRange(ctx context.Context, name,
+	versions string) (v1alpha1.LockedChart, error) {
 	var chosen v1alpha1.LockedChart
 	registry, options, release, err := r.connectToRegistry(ctx, name, &budget.Elements{Most: maxTags})
 	if err != nil {

@@ -17,8 +17,9 @@ func chooseVersion(have []string, versions string) (string, error) {
 	return newestInRange(have, versions, semver.NewVersion)
 }
 
-// chooseTag is chooseVersion for the tags of a registry. Helm asks for an exact version without looking at the tags, and looks at
-// those only that are semantic versions in full (pkg/registry, ValidateReference and GetTagMatchingVersionOrConstraint).
+// chooseTag is chooseVersion for the tags of a registry. Helm asks for an exact version without looking at the tags,
+// and looks at those only that are semantic versions in full (pkg/registry, ValidateReference and
+// GetTagMatchingVersionOrConstraint).
 func chooseTag(have []string, versions string) (string, error) {
 	if _, err := semver.NewVersion(versions); err == nil && !slices.Contains(have, versions) {
 		return "", fmt.Errorf("%w: none of its %d tags is %s", ErrNotFound, len(have), versions)

@@ -75,7 +75,8 @@ func (r *Reason) IsObject(text string) bool {
 	return false
 }
 
-// IsWhole reports whether what is skipped for this reason is an object, with apiVersion and kind, that a build publishes as it is.
+// IsWhole reports whether what is skipped for this reason is an object, with apiVersion and kind, that a build
+// publishes as it is.
 func (r *Reason) IsWhole() bool { return r == Fragment || r == Unfilled }
 
 // Skipped is something that was skipped.
@@ -116,7 +117,8 @@ func (r *Reason) note(places []string, advice string) result.Result {
 	if len(places) == 1 {
 		what, verb = r.One, "was"
 	}
-	return result.Result{Severity: cmp.Or(r.Severity, result.Info), Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, Places(places), verb, advice)}
+	return result.Result{Severity: cmp.Or(r.Severity, result.Info),
+		Message: fmt.Sprintf("%d %s%s %s skipped; %s", len(places), what, Places(places), verb, advice)}
 }
 
 // Places describes places in a few words that follow their number.

@@ -14,7 +14,8 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// Finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
+// Finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is
+// wrong.
 type Finding struct {
 	// Reason is why the document is skipped, nil for one to work on.
 	Reason *Reason

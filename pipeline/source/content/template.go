@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// marks are what templates have where YAML has a key, a value or the start of a line: the actions of Go's templates and of
-// Jinja, ERB's tags, and the placeholders of scripts.
+// marks are what templates have where YAML has a key, a value or the start of a line: the actions of Go's templates and
+// of Jinja, ERB's tags, and the placeholders of scripts.
 var marks = lazyregexp.New(`(?:^|[:,\[({-]\s)\s*(?:\{\{|\{%|\{#|<%|@[A-Za-z_]\w*@|%[A-Za-z_]\w*%|\{\w+\}[\w./-])|^(?:\{\{|\{%|\{#|<%)|":(?:\{\{|\{%|<%)`)
 
 // quoted are the texts in quotes of a line, and a comment at its end.
@@ -24,8 +24,8 @@ var blockStart = lazyregexp.New(`(?:^|[:-]\s+)[|>][-+0-9]*\s*(?:#.*)?$`)
 // annotated are the comments in which ytt has its code.
 var annotated = lazyregexp.New(`(?m)(?:^|\s)#@(?:[ /]|$)`)
 
-// isTemplate reports whether a text that cannot be read as YAML has the marks of a template, outside of quotes, comments and
-// literal text: a ConfigMap may well hold a template that is meant to stay one.
+// isTemplate reports whether a text that cannot be read as YAML has the marks of a template, outside of quotes,
+// comments and literal text: a ConfigMap may well hold a template that is meant to stay one.
 func isTemplate(text string) bool {
 	literal := -1 // the column that a literal text is indented deeper than
 	for line := range strings.SplitSeq(text, "\n") {

@@ -34,8 +34,9 @@ func hasNoContainers(meta manifest.Meta, text string) bool {
 	return !strings.Contains(text, "ontainers") && isWorkload(meta) && !strings.Contains(text, "workloadRef")
 }
 
-// explainUnfilled returns an error that names the value of a workload that a later build, such as Flux's substitution or kustomize's vars, has
-// to fill in before the pod can be read; nil without any. Elsewhere such values are ordinary text.
+// explainUnfilled returns an error that names the value of a workload that a later build, such as Flux's substitution
+// or kustomize's vars, has to fill in before the pod can be read; nil without any. Elsewhere such values are ordinary
+// text.
 func explainUnfilled(d *manifest.Document) error {
 	if !podmap.HasPlaceholder(d.Text()) {
 		return nil

@@ -21,7 +21,8 @@ func Read(path string, limits tree.Limits, without ...string) (*tree.Tree, error
 	return ReadExcept(path, limits, nil, without...)
 }
 
-// ReadExcept is Read without the files and directories that ignored reports, by their paths with slashes; it may be nil.
+// ReadExcept is Read without the files and directories that ignored reports, by their paths with slashes; it may be
+// nil.
 func ReadExcept(path string, limits tree.Limits, ignored func(name string, dir bool) bool, without ...string) (*tree.Tree, error) {
 	var leftOut []fs.FileInfo
 	for _, one := range without {

@@ -30,8 +30,8 @@ const (
 	maxRefPart = maxPart - len(".lock")
 )
 
-// CheckPath reports why git on some system cannot check a file or directory with this path out; nil where every system can. The path is
-// relative, separated by slashes, and clean. The error quotes the offending part in ASCII.
+// CheckPath reports why git on some system cannot check a file or directory with this path out; nil where every system
+// can. The path is relative, separated by slashes, and clean. The error quotes the offending part in ASCII.
 func CheckPath(name string) error {
 	if len(name) > maxPath {
 		return fmt.Errorf("must not be longer than %d bytes: it could not be checked out", maxPath)
@@ -51,7 +51,8 @@ var gitFiles = []string{".git", ".gitmodules", ".gitattributes", ".gitignore", "
 var (
 	// shortNameRule matches the names that NTFS makes up for longer ones: GIT~1 is .git.
 	shortNameRule = lazyregexp.New(`~[0-9]`)
-	// deviceRule matches the names of devices on Windows, with any ending (source: is_valid_win32_path in git's compat/mingw.c).
+	// deviceRule matches the names of devices on Windows, with any ending (source: is_valid_win32_path in git's
+	// compat/mingw.c).
 	deviceRule = lazyregexp.New(`(?i)^(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(\..*)?$`)
 )
 
@@ -103,7 +104,8 @@ func CheckText(name string) error {
 		}
 	}
 	if !norm.NFC.IsNormalString(name) {
-		return fmt.Errorf("%+q is not in Unicode's form NFC, and some systems would change it to %+q", name, norm.NFC.String(name))
+		return fmt.Errorf("%+q is not in Unicode's form NFC, and some systems would change it to %+q", name,
+			norm.NFC.String(name))
 	}
 	return nil
 }
@@ -111,7 +113,8 @@ func CheckText(name string) error {
 // isHidden reports whether a character cannot be seen, or changes how others are shown.
 func isHidden(r rune) bool {
 	return r != ' ' && unicode.IsSpace(r) ||
-		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point,
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
+			unicode.Other_Default_Ignorable_Code_Point,
 			unicode.Noncharacter_Code_Point)
 }
 
@@ -134,7 +137,8 @@ const notInRef = " ~^:?*[\\"
 
 // CheckRef reports why a name cannot be that of a reference or of a branch, as git check-ref-format decides it.
 func CheckRef(name string) error {
-	bad := name == "" || name == "@" || strings.ContainsAny(name, notInRef) || strings.ContainsFunc(name, unicode.IsControl) ||
+	bad := name == "" || name == "@" || strings.ContainsAny(name, notInRef) ||
+		strings.ContainsFunc(name, unicode.IsControl) ||
 		!utf8.ValidString(name) || strings.Contains(name, "..") || strings.Contains(name, "@{") ||
 		strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".")
 	for part := range strings.SplitSeq(name, "/") {
@@ -147,7 +151,8 @@ func CheckRef(name string) error {
 }
 
 var (
-	// ambiguousRule matches the beginnings of what git looks up elsewhere than among branches first (source: gitrevisions).
+	// ambiguousRule matches the beginnings of what git looks up elsewhere than among branches first (source:
+	// gitrevisions).
 	ambiguousRule = lazyregexp.New(`(?i)^(refs|heads|tags|remotes)(/|$)`)
 	// specialRule matches names that git reads as a commit or as one of its own references.
 	specialRule = lazyregexp.New(`^([0-9a-fA-F]{40}|[0-9a-fA-F]{64}|(?i:([a-z]+_)?head))$`)

@@ -79,7 +79,8 @@ func (a *Address) setPath(dir string) error {
 	return nil
 }
 
-// String returns one form for all ways to write the address: with https://, or http:// for plain HTTP, and without user and .git.
+// String returns one form for all ways to write the address: with https://, or http:// for plain HTTP, and without user
+// and .git.
 func (a *Address) String() string {
 	scheme := "https://"
 	if a.plain {

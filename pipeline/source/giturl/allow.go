@@ -25,8 +25,8 @@ func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.text), nil }
 // everything is the suffix of a pattern for all repositories below a path.
 const everything = "/*"
 
-// ParsePattern reads an element of a list of allowed repositories: the URL of one repository, or a URL that ends in /* for
-// every repository below it, at any depth.
+// ParsePattern reads an element of a list of allowed repositories: the URL of one repository, or a URL that ends in /*
+// for every repository below it, at any depth.
 func ParsePattern(text string) (Pattern, error) {
 	p := Pattern{text: text}
 	repository, all := strings.CutSuffix(text, everything)
@@ -93,7 +93,8 @@ func Best(patterns []Pattern, a *Address) (index int, fetch string) {
 	return index, fetch
 }
 
-// OverHTTPS returns the URL of a repository of artifacts (oci://) as that of the server that it is on, and any other as it is.
+// OverHTTPS returns the URL of a repository of artifacts (oci://) as that of the server that it is on, and any other as
+// it is.
 func OverHTTPS(url string) string {
 	if rest, ok := strings.CutPrefix(url, "oci://"); ok {
 		return "https://" + rest
@@ -101,7 +102,8 @@ func OverHTTPS(url string) string {
 	return url
 }
 
-// Allows reports whether a pattern has a URL, which may be that of artifacts. What is written in a roundabout way is in none.
+// Allows reports whether a pattern has a URL, which may be that of artifacts. What is written in a roundabout way is in
+// none.
 func Allows(patterns []Pattern, url string) bool {
 	address, err := ParseAddress(strings.TrimSuffix(OverHTTPS(url), "/"))
 	if err != nil {

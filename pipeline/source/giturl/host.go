@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// alternativeHosts are the hosts on which the big Git hosts answer ssh besides their own, at alternativePort, for those who
-// can reach no other port. Payloads of webhooks name only the host's own.
-var alternativeHosts = map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com", "altssh.bitbucket.org": "bitbucket.org"}
+// alternativeHosts are the hosts on which the big Git hosts answer ssh besides their own, at alternativePort, for those
+// who can reach no other port. Payloads of webhooks name only the host's own.
+var alternativeHosts = map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com",
+	"altssh.bitbucket.org": "bitbucket.org"}
 
 const alternativePort = "443"
 
@@ -206,7 +207,8 @@ func (u URL) KindOf() string {
 		return BitbucketCloud
 	case name == "codeberg.org":
 		return Gitea
-	case name == "dev.azure.com", name == "ssh.dev.azure.com", strings.HasSuffix(name, ".visualstudio.com"), strings.Contains("/"+path, "/_git/"):
+	case name == "dev.azure.com", name == "ssh.dev.azure.com", strings.HasSuffix(name, ".visualstudio.com"),
+		strings.Contains("/"+path, "/_git/"):
 		return AzureDevOps
 	case u.Scheme != "ssh" && strings.HasPrefix(path, scmMark):
 		return BitbucketServer
@@ -234,7 +236,8 @@ func (u URL) WebPage(repository, commit string) string {
 // for text that is not a commit hash.
 func CommitPage(repository, commit string) string {
 	u, err := Parse(repository)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || len(commit) != 40 || strings.Trim(commit, "0123456789abcdef") != "" {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || len(commit) != 40 ||
+		strings.Trim(commit, "0123456789abcdef") != "" {
 		return ""
 	}
 	middle := "/commit/"
@@ -244,6 +247,7 @@ func CommitPage(repository, commit string) string {
 	case u.Host == "bitbucket.org":
 		middle = "/commits/"
 	}
-	page := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), ".git") + middle + commit}
+	page := url.URL{Scheme: u.Scheme, Host: u.Host,
+		Path: strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), ".git") + middle + commit}
 	return page.String()
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
-// errorTexts are the codes with which registries refuse, and what each means (OCI distribution specification 1.1, and those that
-// the distribution registry adds).
+// errorTexts are the codes with which registries refuse, and what each means (OCI distribution specification 1.1, and
+// those that the distribution registry adds).
 var errorTexts = map[transport.ErrorCode]string{
 	transport.BlobUnknownErrorCode:         "the registry does not have the blob",
 	transport.BlobUploadInvalidErrorCode:   "the upload of a blob is not valid",
@@ -179,11 +179,12 @@ func (a *answerChecker) isTooPlain(request *http.Request) bool {
 		return false
 	}
 	reads := request.Method == http.MethodGet || request.Method == http.MethodHead
-	return !reads || strings.EqualFold(request.URL.Host, a.repository.RegistryStr()) || request.Header.Get("Authorization") != ""
+	return !reads || strings.EqualFold(request.URL.Host, a.repository.RegistryStr()) ||
+		request.Header.Get("Authorization") != ""
 }
 
-// asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The address of the
-// token service is one that the registry has named.
+// asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The
+// address of the token service is one that the registry has named.
 func (a *answerChecker) asksForToken(request *http.Request) bool {
 	request = firstRequest(request)
 	if request.Method != http.MethodGet && request.Method != http.MethodPost {

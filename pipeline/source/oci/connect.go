@@ -48,7 +48,8 @@ const (
 type Registry struct {
 	// Repository without a tag.
 	Repository name.Repository
-	// Dir is where contents of what was published are put that are too much for memory; "" means that all are in memory.
+	// Dir is where contents of what was published are put that are too much for memory; "" means that all are in
+	// memory.
 	Dir       string
 	auth      authn.Authenticator
 	transport http.RoundTripper
@@ -93,7 +94,8 @@ func (r *Registry) OptionsVia(via func(http.RoundTripper) http.RoundTripper) []r
 
 // ForPush logs in as one who pushes, and returns the registry with this login for all that is asked.
 func (r *Registry) ForPush(ctx context.Context) (*Registry, error) {
-	login, err := transport.NewWithContext(ctx, r.Repository.Registry, r.auth, r.transport, []string{r.Repository.Scope(transport.PushScope)})
+	login, err := transport.NewWithContext(ctx, r.Repository.Registry, r.auth, r.transport,
+		[]string{r.Repository.Scope(transport.PushScope)})
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +182,8 @@ func newAuthenticator(repository name.Repository, secret map[string][]byte) (aut
 	return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
 }
 
-// findEntry returns the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
-// API instead, which docker writes for Docker Hub.
+// findEntry returns the one that names the most of a repository's path, as kubelet does. The path may be that of the
+// registry's API instead, which docker writes for Docker Hub.
 func (c dockerConfig) findEntry(host, repository string) (found dockerAuth, ok bool) {
 	longest := ""
 	for _, key := range slices.Sorted(maps.Keys(c.Auths)) {

@@ -93,7 +93,8 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 func mayAnswerGet(err error) bool {
 	var answer *transport.Error
 	if errors.As(err, &answer) {
-		return !answer.Temporary() && answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusNotFound
+		return !answer.Temporary() && answer.StatusCode != http.StatusUnauthorized &&
+			answer.StatusCode != http.StatusNotFound
 	}
 	var failed *url.Error
 	return !errors.As(err, &failed)
@@ -138,7 +139,8 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 	return artifact, nil
 }
 
-func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (pulled *Artifact, err error) {
+func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, mediaType string,
+	limits Limits) (pulled *Artifact, err error) {
 	descriptor, err := r.getManifest(ctx, reference)
 	if err != nil {
 		return nil, err
@@ -218,7 +220,8 @@ const maxTypes, maxType = 5, 100
 // unpackArchive reads an archive. Links may be dangling, and are rejected if following them leaves the tree;
 // devices and hard links do not belong in manifests and are rejected. The lease covers the memory of the file being
 // read.
-func unpackArchive(ctx context.Context, lease *budget.Lease, r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
+func unpackArchive(ctx context.Context, lease *budget.Lease, r io.Reader, builder *tree.Builder,
+	limits tree.Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
@@ -247,7 +250,8 @@ func unpackArchive(ctx context.Context, lease *budget.Lease, r io.Reader, builde
 	}
 }
 
-func addEntry(ctx context.Context, lease *budget.Lease, builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
+func addEntry(ctx context.Context, lease *budget.Lease, builder *tree.Builder, header *tar.Header, r io.Reader,
+	limits tree.Limits) error {
 	switch header.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil

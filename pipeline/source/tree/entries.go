@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Entries returns what a directory holds as it is stored, links among it as links. It is for readers that must go on where a
-// single link leads nowhere or out of the tree.
+// Entries returns what a directory holds as it is stored, links among it as links. It is for readers that must go on
+// where a single link leads nowhere or out of the tree.
 func (t *Tree) Entries(name string) ([]Entry, error) {
 	found, err := t.findPath(name, nil)
 	if err != nil {

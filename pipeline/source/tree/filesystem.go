@@ -32,7 +32,8 @@ func (f *ioFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &openFile{Reader: bytes.NewReader(content), info: fileInfo{name: path.Base(name), size: int64(len(content))}}, nil
+	return &openFile{Reader: bytes.NewReader(content),
+		info: fileInfo{name: path.Base(name), size: int64(len(content))}}, nil
 }
 
 // ReadFile implements fs.ReadFileFS. The result is a copy, as callers may change it.

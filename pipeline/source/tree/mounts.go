@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Mounts reads a tree with further ones at names of its root. They are seen only by who asks for their names: no list has
-// them, and no link or ".." of one leads into another.
+// Mounts reads a tree with further ones at names of its root. They are seen only by who asks for their names: no list
+// has them, and no link or ".." of one leads into another.
 type Mounts struct {
 	Reader
 	below map[string]Reader

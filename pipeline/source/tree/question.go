@@ -11,7 +11,8 @@ type Question struct {
 	Path string `json:"path"`
 }
 
-// Answer is what a Reader returns to a Question: Info, Content or List by its Op, or Err. Without an error, Content and List are not nil.
+// Answer is what a Reader returns to a Question: Info, Content or List by its Op, or Err. Without an error, Content and
+// List are not nil.
 type Answer struct {
 	Info    Info
 	Content []byte

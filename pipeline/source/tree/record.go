@@ -31,7 +31,8 @@ type Access struct {
 	Path string `json:"path"`
 	// Source is the directory of the further source that the path is in, empty for the tree's own, see Combine.
 	Source string `json:"source,omitempty"`
-	// Outcome identifies what was seen: the content's digest, the kind of entry, the digest of a list of names, or none.
+	// Outcome identifies what was seen: the content's digest, the kind of entry, the digest of a list of names, or
+	// none.
 	Outcome string `json:"outcome"`
 }
 

@@ -97,7 +97,8 @@ type dirEntries struct {
 
 // New returns the tree whose root directory has the ID root.
 func New(objects Objects, root string) *Tree {
-	return &Tree{objects: objects, root: root, dirs: map[string]*dirEntries{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
+	return &Tree{objects: objects, root: root, dirs: map[string]*dirEntries{}, blobs: map[string][]byte{},
+		mounts: map[string]*Tree{}}
 }
 
 // Next returns the tree of another revision of the same objects. It does not reread directories that this one has
@@ -263,7 +264,8 @@ func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 		parts := splitPath(string(target))
 		rest = append(parts, rest...)
 		// One more, as this part of the path is done.
-		link = linkInside{shown: fmt.Sprintf("symbolic link %s -> %s", next.path, target), from: t.SourceOf(next.path), parts: max(link.parts, 1) + len(parts)}
+		link = linkInside{shown: fmt.Sprintf("symbolic link %s -> %s", next.path, target), from: t.SourceOf(next.path),
+			parts: max(link.parts, 1) + len(parts)}
 	}
 	return stack[len(stack)-1], nil
 }

@@ -29,8 +29,8 @@ type Reader interface {
 	Lookup(name string) (Info, error)
 	// Read returns the content of a file. The caller must not change it.
 	Read(name string) ([]byte, error)
-	// List returns the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is where
-	// the entry is in the directory.
+	// List returns the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is
+	// where the entry is in the directory.
 	List(name string) ([]Info, error)
 }
 
@@ -78,7 +78,8 @@ type accessKey struct {
 
 // NewView starts a view with an empty record.
 func NewView(t *Tree, limits Limits) *View {
-	return &View{tree: t, spent: &readBudget{limits: limits, seen: map[treeFile]bool{}, dirs: map[string]bool{}}, record: map[accessKey]string{}}
+	return &View{tree: t, spent: &readBudget{limits: limits, seen: map[treeFile]bool{}, dirs: map[string]bool{}},
+		record: map[accessKey]string{}}
 }
 
 // Beside starts a view of another tree, with a record of its own, that counts against the same limits.
@@ -198,7 +199,8 @@ func (b *readBudget) visitDirectory(id string, entries int, _ string) error {
 		b.entries += entries
 	}
 	if b.limits.Entries > 0 && b.entries > b.limits.Entries {
-		return &LimitError{What: "number of files in the directories that the render looks into", Limit: int64(b.limits.Entries)}
+		return &LimitError{What: "number of files in the directories that the render looks into",
+			Limit: int64(b.limits.Entries)}
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ func (c *typeChecker) check(text json.RawMessage) ([]Problem, error) {
 	object := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(fields).(map[string]any))}
 	kind := object.GroupVersionKind()
 	// Kubernetes has no types of server-side apply for the kinds of these groups in its modules.
-	if !legacyscheme.Scheme.Recognizes(kind) || kind.Group == apiextensions.GroupName || kind.Group == apiregistration.GroupName {
+	if !legacyscheme.Scheme.Recognizes(kind) || kind.Group == apiextensions.GroupName ||
+		kind.Group == apiregistration.GroupName {
 		return nil, errUnknownKind
 	}
 	if c.converter == nil {

@@ -12,8 +12,8 @@ import (
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// namespaces answers for the namespaces of the cluster, which are not known: each of them permits what strategies ask of it.
-// Strategies of resource claims ask whether a namespace permits access for administrators.
+// namespaces answers for the namespaces of the cluster, which are not known: each of them permits what strategies ask
+// of it. Strategies of resource claims ask whether a namespace permits access for administrators.
 type namespaces struct{ typedv1.NamespaceInterface }
 
 // Get returns a namespace that permits access for administrators.

@@ -17,7 +17,8 @@ import (
 // sortProblems sorts the problems and removes duplicates.
 func sortProblems(problems []Problem) []Problem {
 	slices.SortFunc(problems, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Type, b.Type), strings.Compare(a.Message, b.Message))
+		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Type, b.Type),
+			strings.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(problems)
 }
@@ -50,8 +51,10 @@ func problemsOfList(errs field.ErrorList) []Problem {
 	return out
 }
 
-// immutableWords are what messages about fields that cannot change have in common: Kubernetes has no type of its own for them.
-var immutableWords = []string{"immutable", "updates to ", "may not change", "cannot be changed", "may not be changed", "cannot change", "can not be changed", "may not add or remove"}
+// immutableWords are what messages about fields that cannot change have in common: Kubernetes has no type of its own
+// for them.
+var immutableWords = []string{"immutable", "updates to ", "may not change", "cannot be changed", "may not be changed",
+	"cannot change", "can not be changed", "may not add or remove"}
 
 // markImmutable sets the type of problems about fields that cannot change.
 func markImmutable(problems []Problem) {

@@ -30,7 +30,8 @@ func KubernetesVersion() string {
 	return "unknown"
 }
 
-// Serve answers the requests of a stream until it ends. The error is about the streams, or that a request took too long.
+// Serve answers the requests of a stream until it ends. The error is about the streams, or that a request took too
+// long.
 func Serve(in io.Reader, out io.Writer) error {
 	silenceLogs()
 	debug.SetMemoryLimit(maxMemory)

@@ -11,8 +11,9 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-// The store of Services does part of their validation while it allocates addresses and ports (source: beginCreate and beginUpdate in
-// pkg/registry/core/service/storage of Kubernetes 1.36). What follows is of that what needs no allocator.
+// The store of Services does part of their validation while it allocates addresses and ports (source: beginCreate and
+// beginUpdate in pkg/registry/core/service/storage of Kubernetes 1.36). What follows is of that what needs no
+// allocator.
 
 // prepareServiceCreate fills in the fields of a new Service that depend on each other, and returns what does not fit.
 func prepareServiceCreate(service *core.Service) []Problem {
@@ -135,7 +136,8 @@ func needsNodePort(service *core.Service) bool {
 }
 
 func needsHealthCheckPort(service *core.Service) bool {
-	return service.Spec.Type == core.ServiceTypeLoadBalancer && service.Spec.ExternalTrafficPolicy == core.ServiceExternalTrafficPolicyLocal
+	return service.Spec.Type == core.ServiceTypeLoadBalancer &&
+		service.Spec.ExternalTrafficPolicy == core.ServiceExternalTrafficPolicyLocal
 }
 
 func sameAddresses(service, old *core.Service) bool {

@@ -135,10 +135,12 @@ type row struct {
 func rows() []row {
 	return []row{
 		{&admissionregistration.MutatingAdmissionPolicy{}, mutatingadmissionpolicy.NewStrategy(nil, nil)},
-		{&admissionregistration.MutatingAdmissionPolicyBinding{}, mutatingadmissionpolicybinding.NewStrategy(nil, nil, nil)},
+		{&admissionregistration.MutatingAdmissionPolicyBinding{},
+			mutatingadmissionpolicybinding.NewStrategy(nil, nil, nil)},
 		{&admissionregistration.MutatingWebhookConfiguration{}, mutatingwebhookconfiguration.Strategy},
 		{&admissionregistration.ValidatingAdmissionPolicy{}, validatingadmissionpolicy.NewStrategy(nil, nil)},
-		{&admissionregistration.ValidatingAdmissionPolicyBinding{}, validatingadmissionpolicybinding.NewStrategy(nil, nil, nil)},
+		{&admissionregistration.ValidatingAdmissionPolicyBinding{},
+			validatingadmissionpolicybinding.NewStrategy(nil, nil, nil)},
 		{&admissionregistration.ValidatingWebhookConfiguration{}, validatingwebhookconfiguration.Strategy},
 		{&apiextensions.CustomResourceDefinition{}, customresourcedefinition.NewStrategy(legacyscheme.Scheme)},
 		{&apiregistration.APIService{}, apiservice.NewStrategy(legacyscheme.Scheme)},

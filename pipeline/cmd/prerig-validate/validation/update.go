@@ -82,7 +82,8 @@ func sameObject(old, next *stored) error {
 		return err
 	}
 	if old.strategy != next.strategy || before.GetName() != after.GetName() {
-		return fmt.Errorf("reading the request: %s %s is not the old state of %s %s", old.kind.Kind, before.GetName(), next.kind.Kind, after.GetName())
+		return fmt.Errorf("reading the request: %s %s is not the old state of %s %s", old.kind.Kind, before.GetName(),
+			next.kind.Kind, after.GetName())
 	}
 	return nil
 }
@@ -167,7 +168,8 @@ func (s *stored) replace(fields map[string]any) error {
 	return nil
 }
 
-// validateUpdate does what the store of a kind does with an update (source: Update in pkg/registry/generic/registry of k8s.io/apiserver).
+// validateUpdate does what the store of a kind does with an update (source: Update in pkg/registry/generic/registry of
+// k8s.io/apiserver).
 func (s *stored) validateUpdate(old *stored) error {
 	before, err := meta.Accessor(old.object)
 	if err != nil {
@@ -203,8 +205,8 @@ func fieldsOf(object runtime.Object, kind schema.GroupVersionKind) (map[string]a
 	return out, nil
 }
 
-// keepGenerated adds to the next state the fields that the API server has generated, and that applying an object does not remove: those
-// that the cluster has and that were not applied.
+// keepGenerated adds to the next state the fields that the API server has generated, and that applying an object does
+// not remove: those that the cluster has and that were not applied.
 func keepGenerated(next, applied, inCluster map[string]any) {
 	for key, value := range inCluster {
 		before, wasApplied := applied[key]
@@ -232,8 +234,8 @@ func keepGenerated(next, applied, inCluster map[string]any) {
 	}
 }
 
-// keepGeneratedInList does the same in the elements of a list that have a name, such as containers: the API server sets in them what a
-// Pod's annotations request, such as an AppArmor profile.
+// keepGeneratedInList does the same in the elements of a list that have a name, such as containers: the API server sets
+// in them what a Pod's annotations request, such as an AppArmor profile.
 func keepGeneratedInList(next, applied any, inCluster []any) {
 	following, _ := next.([]any)
 	for _, element := range following {
@@ -266,7 +268,8 @@ var ofServer = map[string]bool{
 // templateGeneration is an annotation that the strategy of DaemonSets counts up.
 const templateGeneration = "metadata.annotations[" + appsv1.DeprecatedTemplateGeneration + "]"
 
-// ignoredChanges returns the paths of the fields that differ from what the cluster has in what is wanted, but do not come out so.
+// ignoredChanges returns the paths of the fields that differ from what the cluster has in what is wanted, but do not
+// come out so.
 func ignoredChanges(inCluster, wanted, left map[string]any) []string {
 	var out []string
 	for _, path := range differences("", wanted, left) {

@@ -124,7 +124,8 @@ func (v *Validator) decode(text json.RawMessage, namespace, verb string) (*store
 		return nil, &undecodableError{err}
 	}
 	s := &stored{kind: kind, object: object, strategy: strategy}
-	s.ctx = newContext(kind, cmp.Or(written.Namespace, namespace, metav1.NamespaceDefault), written.Name, verb, strategy.NamespaceScoped())
+	s.ctx = newContext(kind, cmp.Or(written.Namespace, namespace, metav1.NamespaceDefault), written.Name, verb,
+		strategy.NamespaceScoped())
 	return s, nil
 }
 
@@ -169,7 +170,8 @@ const generatedSuffix = "x2n4b"
 const maxGeneratedBase = 58
 
 // prepareCreate does what the store of a kind does before the strategy sees a new object (source: Create in
-// pkg/registry/generic/registry of k8s.io/apiserver, and the stores in pkg/registry of Kubernetes), and returns what that rejects.
+// pkg/registry/generic/registry of k8s.io/apiserver, and the stores in pkg/registry of Kubernetes), and returns what
+// that rejects.
 func (s *stored) prepareCreate() []Problem {
 	accessor, err := meta.Accessor(s.object)
 	if err != nil {

@@ -87,8 +87,10 @@ func (r *Repository) answerOf(p *pull) map[string]any {
 		return map[string]any{"label": name, "ref": name, "sha": commit, "repo_id": r.id}
 	}
 	answer := map[string]any{
-		"number": p.number, "html_url": r.PullURL(p.number), "state": state, "title": p.title, "body": p.body, "merged": p.merged,
-		"head": branch(p.head, r.commitOf(p)), "base": branch(p.base, r.head(p.base)), "labels": labels, "user": user{author},
+		"number": p.number, "html_url": r.PullURL(p.number), "state": state, "title": p.title, "body": p.body,
+		"merged": p.merged,
+		"head":   branch(p.head, r.commitOf(p)), "base": branch(p.base, r.head(p.base)), "labels": labels,
+		"user":       user{author},
 		"created_at": p.created, "updated_at": p.last, "content_version": p.version, "merge_commit_sha": p.mergeCommit,
 	}
 	if !p.isOpen() {
@@ -264,7 +266,8 @@ func apiAddComment(r *Repository, w http.ResponseWriter, request *http.Request) 
 		return
 	}
 	onPull(r, w, request, func(p *pull) {
-		made := comment{ID: int64(len(r.comments) + 1), Body: in.Body, Created: time.Now(), User: user{author}, number: p.number}
+		made := comment{ID: int64(len(r.comments) + 1), Body: in.Body, Created: time.Now(), User: user{author},
+			number: p.number}
 		r.comments = append(r.comments, made)
 		writeAnswer(w, http.StatusCreated, made)
 	})

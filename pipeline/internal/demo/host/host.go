@@ -115,7 +115,8 @@ type Repository struct {
 // Repository makes an empty repository and a work tree of it, on the branch main, in a directory.
 func (h *Host) Repository(ctx context.Context, root, name, work string) (*Repository, error) {
 	bare := filepath.Join(root, filepath.FromSlash(name)+".git")
-	r := &Repository{Repository: &testbed.Repository{URL: h.URL + "/" + name + ".git", Bare: bare, Work: work}, Name: name, host: h, statuses: map[string][]status{}}
+	r := &Repository{Repository: &testbed.Repository{URL: h.URL + "/" + name + ".git", Bare: bare, Work: work},
+		Name: name, host: h, statuses: map[string][]status{}}
 	if err := os.MkdirAll(filepath.Dir(bare), 0o755); err != nil {
 		return nil, fmt.Errorf("making the repository %s: %w", name, err)
 	}
@@ -257,7 +258,8 @@ func (r *Repository) announcePush(branch, before, after string) {
 		r.host.Moved(r, branch, after)
 	}
 	r.host.deliver("push", map[string]any{
-		"ref": "refs/heads/" + branch, "before": orNoCommit(before), "after": orNoCommit(after), "repository": r.described(),
+		"ref": "refs/heads/" + branch, "before": orNoCommit(before), "after": orNoCommit(after),
+		"repository": r.described(),
 	})
 }
 
@@ -270,7 +272,8 @@ func orNoCommit(commit string) string {
 
 // described is the repository as events name it.
 func (r *Repository) described() map[string]any {
-	return map[string]any{"id": r.id, "full_name": r.Name, "clone_url": r.URL, "html_url": strings.TrimSuffix(r.URL, ".git")}
+	return map[string]any{"id": r.id, "full_name": r.Name, "clone_url": r.URL,
+		"html_url": strings.TrimSuffix(r.URL, ".git")}
 }
 
 // deliver sends an event in the background, signed as Gitea does.

@@ -64,7 +64,8 @@ type pullView struct {
 // viewOf returns what pages show of a pull request. The caller holds the lock.
 func (r *Repository) viewOf(p *pull) pullView {
 	v := pullView{
-		Number: p.number, Title: p.title, Body: p.body, State: p.state(), Head: p.head, Base: p.base, URL: r.PullURL(p.number),
+		Number: p.number, Title: p.title, Body: p.body, State: p.state(), Head: p.head, Base: p.base,
+		URL:    r.PullURL(p.number),
 		Commit: r.commitOf(p), MergeCommit: p.mergeCommit, Author: author, Created: p.created,
 	}
 	for _, one := range r.labels {

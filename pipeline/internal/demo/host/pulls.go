@@ -111,7 +111,8 @@ func (r *Repository) open(title, body, head, base string, labels []int64) (*pull
 		}
 	}
 	now := time.Now()
-	p := &pull{number: int64(len(r.pulls) + 1), title: title, body: body, head: head, base: base, headCommit: commit, labels: labels, created: now, last: now}
+	p := &pull{number: int64(len(r.pulls) + 1), title: title, body: body, head: head, base: base, headCommit: commit,
+		labels: labels, created: now, last: now}
 	r.pulls = append(r.pulls, p)
 	r.announcePull(p, "opened")
 	return p, nil
@@ -138,7 +139,8 @@ func (r *Repository) Merge(number int64, head, who string) error {
 		return errBehind
 	}
 	message := fmt.Sprintf("Merge pull request #%d: %s", number, p.title)
-	made, err := commitAs(r.host.ctx, r.Bare, who, "commit-tree", "-p", base, "-p", commit, "-m", message, commit+"^{tree}")
+	made, err := commitAs(r.host.ctx, r.Bare, who, "commit-tree", "-p", base, "-p", commit, "-m", message,
+		commit+"^{tree}")
 	if err == nil {
 		_, err = r.Git(r.host.ctx, "update-ref", "refs/heads/"+p.base, made, base)
 	}
@@ -157,7 +159,8 @@ func commitAs(ctx context.Context, dir, who string, args ...string) (string, err
 	mail := strings.ToLower(who) + "@example.com"
 	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir = dir
-	command.Env = append(testbed.Environment(), "GIT_AUTHOR_NAME="+who, "GIT_AUTHOR_EMAIL="+mail, "GIT_COMMITTER_NAME="+who, "GIT_COMMITTER_EMAIL="+mail)
+	command.Env = append(testbed.Environment(), "GIT_AUTHOR_NAME="+who, "GIT_AUTHOR_EMAIL="+mail,
+		"GIT_COMMITTER_NAME="+who, "GIT_COMMITTER_EMAIL="+mail)
 	out, err := command.Output()
 	return strings.TrimSpace(string(out)), err
 }
@@ -241,7 +244,8 @@ func (h *Host) deliverOnce(url, kind, signature string, body []byte) bool {
 		return true // it would never succeed
 	}
 	for key, value := range map[string]string{
-		"Content-Type": "application/json", "X-Gitea-Event": kind, "X-Gitea-Delivery": testbed.RandomKey(), "X-Gitea-Signature": signature,
+		"Content-Type": "application/json", "X-Gitea-Event": kind, "X-Gitea-Delivery": testbed.RandomKey(),
+		"X-Gitea-Signature": signature,
 	} {
 		request.Header.Set(key, value)
 	}

@@ -23,7 +23,8 @@ type fileDiff struct {
 
 type diffLine struct{ Kind, Text string }
 
-// readDiff returns the difference that a git command prints, such as show or diff, by files. Records of Prerig come last.
+// readDiff returns the difference that a git command prints, such as show or diff, by files. Records of Prerig come
+// last.
 func readDiff(ctx context.Context, r *testbed.Repository, args ...string) ([]fileDiff, error) {
 	text, err := r.Git(ctx, append(args, "--")...)
 	if err != nil {
@@ -150,7 +151,8 @@ func (m *markdownWriter) line(line string) {
 		m.out.WriteString("<li>" + inline(trimmed[2:]) + "</li>")
 	case strings.HasPrefix(trimmed, "|"):
 		m.tableRow(trimmed)
-	case strings.HasPrefix(trimmed, "<details>"), strings.HasPrefix(trimmed, "</details>"), strings.HasPrefix(trimmed, "<summary>"):
+	case strings.HasPrefix(trimmed, "<details>"), strings.HasPrefix(trimmed, "</details>"),
+		strings.HasPrefix(trimmed, "<summary>"):
 		m.to("")
 		m.out.WriteString(inline(trimmed) + "\n")
 	default:

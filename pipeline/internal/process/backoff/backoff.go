@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Delay returns how long to wait after so many failures in a row, counted from 1: first, doubled with each failure up to longest,
-// and of that at random between half and the whole, so that those who failed together do not come back together.
+// Delay returns how long to wait after so many failures in a row, counted from 1: first, doubled with each failure up
+// to longest, and of that at random between half and the whole, so that those who failed together do not come back
+// together.
 func Delay(first, longest time.Duration, failures int) time.Duration {
 	wait := first
 	for ; failures > 1 && wait < longest; failures-- {

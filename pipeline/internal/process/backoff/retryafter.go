@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// RetryAfter returns how long a server asks clients to wait in the header of that name, in seconds or as a date, or 0 if
-// it does not ask.
+// RetryAfter returns how long a server asks clients to wait in the header of that name, in seconds or as a date, or 0
+// if it does not ask.
 func RetryAfter(h http.Header) time.Duration {
 	after := h.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(after, 10, 31); err == nil {

@@ -9,7 +9,8 @@ import (
 	"fmt"
 )
 
-// MinAvailable is how many bytes must be left: a stored event is smaller, and the files of a queue grow in steps below it.
+// MinAvailable is how many bytes must be left: a stored event is smaller, and the files of a queue grow in steps below
+// it.
 const MinAvailable = 4 << 20
 
 // Space is what the file system of a directory has room for.
@@ -39,7 +40,8 @@ func (s Space) Problem() error {
 	case s.ReadOnly:
 		return errors.New("the disk of the state directory is read-only: nothing can be stored")
 	case s.Available < MinAvailable:
-		return fmt.Errorf("the disk of the state directory is full: %d bytes are left, and %d are needed", s.Available, MinAvailable)
+		return fmt.Errorf("the disk of the state directory is full: %d bytes are left, and %d are needed", s.Available,
+			MinAvailable)
 	case s.Counted && s.Inodes == 0:
 		return errors.New("the disk of the state directory has no inodes left: no file can be made")
 	}

@@ -27,7 +27,8 @@ var builtIn = slices.Concat(
 	rulesAgainstPrefixes("a link-local", "169.254.0.0/16", "fe80::/10"),
 	rulesAgainstPrefixes("a multicast", "224.0.0.0/4", "ff00::/8"),
 	rulesAgainstPrefixes("a broadcast", "255.255.255.255/32"),
-	rulesAgainstPrefixes("a cloud metadata", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"),
+	rulesAgainstPrefixes("a cloud metadata", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+		"fd00:ec2::254/128", "fd20:ce::254/128"),
 )
 
 // rulesAgainstPrefixes returns rules against prefixes of one kind.
@@ -39,8 +40,8 @@ func rulesAgainstPrefixes(kind string, prefixes ...string) []rule {
 	return out
 }
 
-// Private is the word for all addresses that are not of the internet: loopback, private networks, carrier-grade NAT, unique local
-// addresses, and those reserved for documentation and tests (the IANA special-purpose address registries).
+// Private is the word for all addresses that are not of the internet: loopback, private networks, carrier-grade NAT,
+// unique local addresses, and those reserved for documentation and tests (the IANA special-purpose address registries).
 const Private = "private"
 
 var privatePrefixes = []string{
@@ -70,7 +71,8 @@ func NewRules(allow, deny []string) (Rules, error) {
 				kind = "a private"
 			}
 			for _, p := range prefixes {
-				r.configured = append(r.configured, rule{prefix: p, allow: name == "allow", kind: kind, configured: true})
+				r.configured = append(r.configured,
+					rule{prefix: p, allow: name == "allow", kind: kind, configured: true})
 			}
 		}
 	}

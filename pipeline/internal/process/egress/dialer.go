@@ -45,14 +45,16 @@ type Dialer struct {
 	dialer net.Dialer
 
 	mu sync.Mutex
-	// proxies are the servers that the environment has named as proxies, as HOST:PORT. Who runs the daemon has chosen them.
+	// proxies are the servers that the environment has named as proxies, as HOST:PORT. Who runs the daemon has chosen
+	// them.
 	proxies map[string]bool
 	shared  *http.Transport
 }
 
 // NewDialer returns a dialer.
 func NewDialer(rules Rules) *Dialer {
-	return &Dialer{rules: rules, dialer: net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}, proxies: map[string]bool{}}
+	return &Dialer{rules: rules, dialer: net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second},
+		proxies: map[string]bool{}}
 }
 
 // OrDefault returns the dialer, or one with the zero [Rules] in place of nil.

@@ -17,7 +17,8 @@ type OutOfReachError struct{ Host, Whose, Setting string }
 
 // Error names who can allow it. It does not include the whole URL, which a redirect may have made.
 func (e *OutOfReachError) Error() string {
-	return fmt.Sprintf("%s may not read this URL of %s; who runs the daemon can allow it with %s", e.Whose, e.Host, e.Setting)
+	return fmt.Sprintf("%s may not read this URL of %s; who runs the daemon can allow it with %s", e.Whose, e.Host,
+		e.Setting)
 }
 
 // Reach is what may be read on behalf of a user, beside what a pipeline names itself.

@@ -61,10 +61,10 @@ var ErrOverdue = errors.New("it hangs and was left behind")
 // defaultGrace is long enough for what has to be ended in an orderly way, such as a request or a process.
 const defaultGrace = 10 * time.Second
 
-// Run calls do with a context that is done at the step's limit, and returns what it returns. Where do has not ended some time
-// after its context is done, Run returns without it, with ErrOverdue as the cause of the error, and do's result is dropped. Until
-// that one has ended the same step is not begun again, so that no more than one hangs; that is ErrOverdue, too. A panic of do is
-// a *fault.Error. do must not write anything that its caller reads.
+// Run calls do with a context that is done at the step's limit, and returns what it returns. Where do has not ended
+// some time after its context is done, Run returns without it, with ErrOverdue as the cause of the error, and do's
+// result is dropped. Until that one has ended the same step is not begun again, so that no more than one hangs; that is
+// ErrOverdue, too. A panic of do is a *fault.Error. do must not write anything that its caller reads.
 func Run[T any](ctx context.Context, w *Watchdog, s Step, do func(ctx context.Context) (T, error)) (T, error) {
 	if w == nil {
 		w = &Watchdog{}
@@ -114,8 +114,8 @@ func Run[T any](ctx context.Context, w *Watchdog, s Step, do func(ctx context.Co
 	return none, fmt.Errorf("%s has not ended after %s: %w", s.Name, time.Since(began).Round(time.Millisecond), ErrOverdue)
 }
 
-// Check is the last question before something is written that others may have written since: it returns an error where the step
-// that ctx belongs to is over, as one that was left behind must not bring an old state back.
+// Check is the last question before something is written that others may have written since: it returns an error where
+// the step that ctx belongs to is over, as one that was left behind must not bring an old state back.
 func Check(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -151,7 +151,8 @@ func (w *Watchdog) abandonStep(s Step, began time.Time) {
 		w.LeftBehind(s.Name, 1)
 	}
 	if w.Log != nil {
-		w.Log.Error("a step hangs and was left behind; it is not begun again before it has ended", "step", s.Name, "subject", s.Subject,
+		w.Log.Error("a step hangs and was left behind; it is not begun again before it has ended", "step", s.Name,
+			"subject", s.Subject,
 			"after", time.Since(began))
 	}
 }
@@ -166,7 +167,8 @@ func (w *Watchdog) endAfterAll(s Step, began time.Time, err error) {
 		w.LeftBehind(s.Name, -1)
 	}
 	if w.Log != nil {
-		w.Log.Warn("a step that was left behind has ended; what it gave is dropped", "step", s.Name, "subject", s.Subject,
+		w.Log.Warn("a step that was left behind has ended; what it gave is dropped", "step", s.Name, "subject",
+			s.Subject,
 			"after", time.Since(began), "error", err)
 	}
 }

@@ -43,11 +43,13 @@ type Object struct {
 // Place is a file at a target.
 type Place struct {
 	Target string `json:"target"`
-	// Path of the file, relative to the pipeline's. It begins with "../" where it is at a path that the pipeline leaves.
+	// Path of the file, relative to the pipeline's. It begins with "../" where it is at a path that the pipeline
+	// leaves.
 	Path string `json:"path"`
 }
 
-// Title describes in one line the change and the objects that have it; noun is what a pipeline is called, such as pipeline.
+// Title describes in one line the change and the objects that have it; noun is what a pipeline is called, such as
+// pipeline.
 func (c Change) Title(noun string) string {
 	if len(c.Objects) == 1 {
 		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)

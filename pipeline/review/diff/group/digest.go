@@ -28,7 +28,8 @@ type candidateDigest struct {
 	by substitution
 }
 
-// describeRuns works out what each run is: its lines, the fields that they are in, and the values of the object in them.
+// describeRuns works out what each run is: its lines, the fields that they are in, and the values of the object in
+// them.
 func (u *Unit) describeRuns() {
 	var old, now locatedManifest
 	if u.Kind == Modified && u.object.Name != "" {

@@ -82,8 +82,10 @@ func Changes(units []*Unit) []Change {
 
 func newShared(u *Unit, r *changedRun, key candidateDigest, above *sharedRun) *sharedRun {
 	return &sharedRun{
-		kind: u.Kind, by: key.by, first: r, base: indentOf(r.lines), index: map[string]int{}, before: r.before, after: r.after,
-		above: above, gap: r.follows, where: r.where, inPod: r.inPod, sameWhere: true, samePod: r.pod, plain: true, text: textOf(r.lines, nil),
+		kind: u.Kind, by: key.by, first: r, base: indentOf(r.lines), index: map[string]int{}, before: r.before,
+		after: r.after,
+		above: above, gap: r.follows, where: r.where, inPod: r.inPod, sameWhere: true, samePod: r.pod, plain: true,
+		text: textOf(r.lines, nil),
 	}
 }
 
@@ -209,7 +211,8 @@ func (s *sharedRun) shownSubstitution(by substitution) substitution {
 	return by
 }
 
-// writeHunks writes runs with the lines around them. Those that have the same lines between them in all objects are one.
+// writeHunks writes runs with the lines around them. Those that have the same lines between them in all objects are
+// one.
 func writeHunks(set []*sharedRun) (out []Hunk) {
 	for i := 0; i < len(set); {
 		s := set[i]
@@ -239,7 +242,8 @@ func writeHunks(set []*sharedRun) (out []Hunk) {
 
 func lastLines(lines []diffLine, n int) []diffLine { return lines[max(0, len(lines)-n):] }
 
-// commonLines leaves out the lines around it that differ between the objects, where the changed ones are shown as they are.
+// commonLines leaves out the lines around it that differ between the objects, where the changed ones are shown as they
+// are.
 func (s *sharedRun) commonLines(lines []diffLine, above bool) []diffLine {
 	if !s.plain || len(s.by) == 0 || len(s.members) == 1 {
 		return lines

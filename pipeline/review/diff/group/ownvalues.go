@@ -176,8 +176,8 @@ func wordByte(b byte) bool {
 // maxWays bounds how many substitutions are tried for one run.
 const maxWays = 48
 
-// allSubstitutions returns the substitutions that make a difference to a text: none, and each combination of what a value can be taken
-// for, with fewer values first; and the places of all of the values.
+// allSubstitutions returns the substitutions that make a difference to a text: none, and each combination of what a
+// value can be taken for, with fewer values first; and the places of all of the values.
 func allSubstitutions(text string, own []ownValue) ([]substitution, []valueMatch) {
 	byValue := map[string][]ownValue{}
 	var all substitution

@@ -46,7 +46,8 @@ type objectText struct {
 // changed lines are those that it accepts, "-" lines by their number in the old text and "+" lines by that in the
 // new one; New returns nil without such lines.
 func New(path string, object manifest.Meta, old, now []byte, only func(sign byte, number int) bool) *Unit {
-	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil), object: object, old: old, now: now}
+	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil),
+		object: object, old: old, now: now}
 	if u.findRuns(only); len(u.runs) == 0 {
 		return nil
 	}
@@ -106,7 +107,8 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, sa
 			continue
 		}
 		units = append(units, &Unit{
-			Path: name, Name: id.Kind + " " + qualifiedName(id), Kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
+			Path: name, Name: id.Kind + " " + qualifiedName(id), Kind: kindOf(pair[0] != nil, pair[1] != nil),
+			object: id, old: pair[0], now: pair[1],
 		})
 	}
 	if len(units) == 0 {

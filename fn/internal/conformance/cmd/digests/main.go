@@ -72,8 +72,8 @@ func run(ctx context.Context, out io.Writer, binary, corpora, examples string, v
 	return printDigest(ctx, out, binary, examples, all, verbose)
 }
 
-// corpusInvocations inject the input of each case with the policy of its cluster, as the webhook sees the pods and as they are
-// written.
+// corpusInvocations inject the input of each case with the policy of its cluster, as the webhook sees the pods and as
+// they are written.
 func corpusInvocations(dir string) ([]invocation, error) {
 	versions, err := conformance.Load(dir)
 	if err != nil {
@@ -115,8 +115,8 @@ func prepareCase(c *conformance.Case, admission v1alpha1.Admission, dir string) 
 	return []string{"inject", "-q", "-n", "default", "-p", name, file}, os.WriteFile(file, input, 0o600)
 }
 
-// exampleInvocations inject each directory of the examples with the policy that is found for it, and with each policy that is
-// in it.
+// exampleInvocations inject each directory of the examples with the policy that is found for it, and with each policy
+// that is in it.
 func exampleInvocations(dir string) ([]invocation, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -52,7 +52,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	o.Tools = oracle.Tools{Injector: filepath.Join(*tools, "injector"), Charts: filepath.Join(*tools, "charts"), Defaulter: filepath.Join(*tools, "defaulter")}
+	o.Tools = oracle.Tools{Injector: filepath.Join(*tools, "injector"), Charts: filepath.Join(*tools, "charts"),
+		Defaulter: filepath.Join(*tools, "defaulter")}
 	if *injector != "" {
 		o.Tools.Injector = *injector
 	}
