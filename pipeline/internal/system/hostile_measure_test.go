@@ -26,13 +26,19 @@ func (f *fixture) pushTo(r *gittest.Repository, commit string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	most := 5
+	if f.patience > 0 {
+		most = int(f.patience / time.Second)
+	}
 	for tries := 0; ; tries++ {
 		status, err := post(f.hooks, body, commit)
 		switch {
 		case err == nil && status == http.StatusAccepted:
 			return
-		case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout) && tries < 5:
-			f.t.Logf("the webhook was answered with %d", status)
+		case err == nil && status == http.StatusOK && tries > 0: // it was stored, after the time for the answer was over
+			return
+		case tries < most && (err != nil && f.patience > 0 || status == http.StatusServiceUnavailable || status == http.StatusRequestTimeout):
+			f.t.Logf("the webhook was answered with %d, %v", status, err)
 			time.Sleep(time.Second)
 		default:
 			f.t.Fatalf("the webhook was answered with %d, %v", status, err)
