@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -123,10 +124,25 @@ func (p *Provider) discoverProviderOnce(ctx context.Context) (*oidc.Provider, er
 	if err != nil {
 		return nil, fmt.Errorf("asking the OpenID Connect provider about itself: %w", err)
 	}
+	for _, endpoint := range []string{found.Endpoint().AuthURL, found.Endpoint().TokenURL} {
+		if err := checkEndpoint(endpoint); err != nil {
+			return nil, err // and it is asked again, as one description is used until the daemon ends
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.found = found
 	return found, nil
+}
+
+// checkEndpoint returns an error where an endpoint of the provider's description is no address that browsers, or we, are sent to.
+// That nothing of ours is sent unencrypted is for providerTransport to see.
+func checkEndpoint(endpoint string) error {
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return fmt.Errorf("reading the description of the OpenID Connect provider: its endpoint %s is no address of a server", foreign.Quote(endpoint))
+	}
+	return nil
 }
 
 func (p *Provider) oauth2Config(found *oidc.Provider) *oauth2.Config {
