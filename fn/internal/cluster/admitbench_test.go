@@ -128,6 +128,10 @@ func (b *admitBench) installIstio(t *testing.T) {
 	if err := b.addNode(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// Istio's webhook is asked about a pod of this namespace, whose service account a controller would make.
+	if err := b.AddNamespace(t.Context(), "default", nil, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := b.InstallIstio(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

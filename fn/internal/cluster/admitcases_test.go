@@ -131,31 +131,35 @@ const (
 	apply     = "ApplyConfiguration"
 )
 
-// mutations are made up of what people write, and of mistakes.
+// mistakes are mutations that the API server refuses, or rejects many pods for.
+var mistakes = []struct{ kind, expression string }{
+	{apply, `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "extra", args: ["a"]}]}}`},
+	{apply, `Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a", operator: "Exists"}]}}`},
+	{apply, `Object{spec: Object.spec.wrong{terminationGracePeriodSeconds: 40}}`},
+	{apply, `Object{spec: Object.spec{unknownField: 1}}`},
+	{apply, `Object{spec: Object.spec{terminationGracePeriodSeconds: "text"}}`},
+	{jsonPatch, `has(object.metadata.annotations) ? [JSONPatch{op: "remove", path: "/metadata/annotations/note"}] : []`},
+	{jsonPatch, `[JSONPatch{op: "replace", path: "/spec/priorityClassName", value: "high"}]`},
+	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/priorityClassName", value: "high"}]`},
+	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/noSuchField", value: 1}]`},
+	{jsonPatch, `[JSONPatch{op: "remove", path: "/spec/noSuchField"}]`},
+	{jsonPatch, `object.spec.containers[5].name == "x" ? [] : [JSONPatch{op: "remove", path: "/spec"}]`},
+}
+
+// mutations are made up of what people write.
 var mutations = []struct{ kind, expression string }{
 	{apply, `Object{metadata: Object.metadata{labels: {"team": namespaceObject.metadata.labels["team"]}}}`},
 	{apply, `Object{metadata: Object.metadata{annotations: {"user": request.userInfo.username}}}`},
 	{apply, `Object{metadata: Object.metadata{labels: {"count": string(size(object.spec.containers))}}}`},
 	{apply, `Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, env: [Object.spec.containers.env{name: "EXTRA", value: c.image}]})}}`},
 	{apply, `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "extra", image: "example.com/extra:1", restartPolicy: "Always"}]}}`},
-	{apply, `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "extra", args: ["a"]}]}}`},
 	{apply, `Object{spec: Object.spec{terminationGracePeriodSeconds: 40}}`},
 	{apply, `Object{spec: Object.spec{nodeSelector: {"zone": "a"}}}`},
-	{apply, `Object{spec: Object.spec{tolerations: [Object.spec.tolerations{key: "a", operator: "Exists"}]}}`},
-	{apply, `Object{spec: Object.spec.wrong{terminationGracePeriodSeconds: 40}}`},
-	{apply, `Object{spec: Object.spec{unknownField: 1}}`},
-	{apply, `Object{spec: Object.spec{terminationGracePeriodSeconds: "text"}}`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "added", image: "example.com/added"}}]`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("example.com/patched"), value: "yes"}]`},
-	{jsonPatch, `has(object.metadata.annotations) ? [JSONPatch{op: "remove", path: "/metadata/annotations/note"}] : []`},
 	{jsonPatch, `[JSONPatch{op: "test", path: "/spec/restartPolicy", value: "Never"}, JSONPatch{op: "replace", path: "/spec/dnsPolicy", value: "Default"}]`},
-	{jsonPatch, `[JSONPatch{op: "replace", path: "/spec/priorityClassName", value: "high"}]`},
-	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/priorityClassName", value: "high"}]`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/runtimeClassName", value: "placed"}]`},
-	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/noSuchField", value: 1}]`},
-	{jsonPatch, `[JSONPatch{op: "remove", path: "/spec/noSuchField"}]`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/containers/0/resources", value: {"requests": {"cpu": "1500m"}}}]`},
-	{jsonPatch, `object.spec.containers[5].name == "x" ? [] : [JSONPatch{op: "remove", path: "/spec"}]`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/volumes/-", value: Object.spec.volumes{name: "data", emptyDir: Object.spec.volumes.emptyDir{}}}]`},
 }
 
@@ -163,7 +167,7 @@ var mutations = []struct{ kind, expression string }{
 var ofParams = []struct{ kind, expression string }{
 	{apply, `Object{metadata: Object.metadata{labels: {"tier": params.data.tier}}}`},
 	{jsonPatch, `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: params.data.tier, image: params.data.image}}]`},
-	{apply, `Object{metadata: Object.metadata{labels: {"tier": params.data.missing}}}`},
+	{apply, `Object{metadata: Object.metadata{annotations: {"tier": params.data.tier + "-" + object.metadata.namespace}}}`},
 }
 
 // policy makes up a policy with its bindings.
@@ -182,8 +186,11 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 	}
 	if m.maybe(0.3) {
 		spec["matchConditions"] = []any{map[string]any{"name": "once", "expression": pick(m,
-			`!object.spec.containers.exists(c, c.name == "added")`, `object.metadata.labels["app"] == "a"`, `object.spec.noSuchField == 1`,
+			`!object.spec.containers.exists(c, c.name == "added")`, `object.metadata.labels["app"] == "a"`,
 			`!has(object.spec.priority) || object.spec.priority < 100`)}}
+		if m.maybe(0.05) {
+			spec["matchConditions"] = []any{map[string]any{"name": "fails", "expression": `object.spec.noSuchField == 1`}}
+		}
 	}
 	spec["variables"] = []any{map[string]any{"name": "busy", "expression": "size(object.spec.containers) > 1"}}
 	from := mutations
@@ -195,6 +202,9 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 	var list []any
 	for range 1 + m.IntN(2) {
 		one := pick(m, from...)
+		if m.maybe(0.08) {
+			one = pick(m, mistakes...)
+		}
 		field := strings.ToLower(one.kind[:1]) + one.kind[1:]
 		if one.kind == jsonPatch {
 			field = "jsonPatch"
@@ -207,9 +217,9 @@ func (m *admitMaker) policy(namespace, name string) []map[string]any {
 		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
 	}}
 	if withParams {
-		ref := map[string]any{"parameterNotFoundAction": pick(m, "Allow", "Deny")}
+		ref := map[string]any{"parameterNotFoundAction": pick(m, "Allow", "Allow", "Deny")}
 		if m.maybe(0.6) {
-			ref["name"] = pick(m, "params", "params-missing")
+			ref["name"] = pick(m, "params", "params", "params", "params-missing")
 		} else {
 			ref["selector"] = map[string]any{"matchLabels": map[string]any{"role": "params"}}
 		}
@@ -242,14 +252,18 @@ func (m *admitMaker) pod(namespace, name string) map[string]any {
 			spec[key] = pick(m, values...)
 		}
 	}
-	set(0.4, "serviceAccountName", "web", "bare", "none", "default")
+	set(0.4, "serviceAccountName", "web", "bare", "default")
+	set(0.02, "serviceAccountName", "none")
 	set(0.2, "automountServiceAccountToken", true, false)
-	set(0.3, "priorityClassName", "high", "calm", "missing", "system-node-critical")
-	set(0.1, "priority", int64(1000), int64(7))
-	set(0.1, "preemptionPolicy", "Never", "PreemptLowerPriority")
-	set(0.3, "runtimeClassName", "plain", "heavy", "placed", "missing")
-	set(0.05, "overhead", map[string]any{"cpu": "250m", "memory": "100Mi"}, map[string]any{"cpu": "1"})
-	set(0.2, "nodeSelector", map[string]any{"sandbox": "no"}, map[string]any{"zone": "a"}, map[string]any{"zone": "b"}, map[string]any{"disk": "ssd"})
+	set(0.3, "priorityClassName", "high", "calm", "system-node-critical")
+	set(0.02, "priorityClassName", "missing")
+	set(0.03, "priority", int64(1000), int64(7))
+	set(0.03, "preemptionPolicy", "Never", "PreemptLowerPriority")
+	set(0.3, "runtimeClassName", "plain", "heavy", "placed")
+	set(0.02, "runtimeClassName", "missing")
+	set(0.02, "overhead", map[string]any{"cpu": "250m", "memory": "100Mi"}, map[string]any{"cpu": "1"})
+	set(0.2, "nodeSelector", map[string]any{"sandbox": "yes"}, map[string]any{"zone": "a"}, map[string]any{"disk": "ssd"})
+	set(0.04, "nodeSelector", map[string]any{"sandbox": "no"}, map[string]any{"zone": "b"})
 	set(0.2, "imagePullSecrets", []any{map[string]any{"name": "own"}}, []any{})
 	set(0.2, "restartPolicy", "Never", "Always")
 	set(0.3, "tolerations", []any{map[string]any{"operator": "Exists"}}, []any{map[string]any{"key": "sandbox", "effect": "NoSchedule", "value": "x"}},
@@ -270,7 +284,7 @@ func (m *admitMaker) container(name string) map[string]any {
 	c := map[string]any{"name": name, "image": pick(m, "example.com/a:1", "example.com/a", "nginx:latest")}
 	switch m.IntN(5) {
 	case 0:
-		c["resources"] = map[string]any{"requests": map[string]any{"cpu": pick(m, "1000m", "5m", "3")}}
+		c["resources"] = map[string]any{"requests": map[string]any{"cpu": pick(m, "200m", "100m", "0.1", "3")}}
 	case 1:
 		c["resources"] = map[string]any{"limits": map[string]any{"cpu": pick(m, "1", "4"), "memory": "1Gi"}}
 	}

@@ -167,3 +167,21 @@ webhooks:
 		t.Errorf("something was guessed: %q %v", got.Rejected, got.Pod)
 	}
 }
+
+// TestTheOrderDecidesTheReason names the order of policies where several reject a pod: the API server reports the first one.
+func TestTheOrderDecidesTheReason(t *testing.T) {
+	t.Parallel()
+	remove := `[JSONPatch{op: "remove", path: "/spec/noSuchField"}]`
+	other := `[JSONPatch{op: "remove", path: "/spec/otherField"}]`
+	label := `[JSONPatch{op: "add", path: "/metadata/labels/n", value: "1"}]`
+	for name, c := range map[string]struct {
+		second string
+		named  bool
+	}{"both reject": {other, true}, "one rejects": {label, false}} {
+		got := admitOne(t, plainPod, mutating("a", "", remove)+mutating("b", "", c.second), "LimitRange", "PriorityClass")
+		named := slices.ContainsFunc(got.Missing, func(m string) bool { return strings.HasSuffix(m, "it decides why the pod is rejected") })
+		if got.Rejected == "" || named != c.named {
+			t.Errorf("%s: rejected %q, not known: %q", name, got.Rejected, got.Missing)
+		}
+	}
+}

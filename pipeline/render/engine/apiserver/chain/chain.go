@@ -124,7 +124,8 @@ func (a *Admission) checksOrder() bool {
 
 // compareOrders runs both rounds in the two opposite orders, and names what the order decides.
 func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
-	if len(a.cluster.LimitRanges[a.request.Namespace]) < 2 && (a.policies == nil || a.policies.Applied() < 2) {
+	single := a.policies == nil || a.policies.Applied() < 2 && a.Rejected == "" // a policy that rejects comes before others
+	if len(a.cluster.LimitRanges[a.request.Namespace]) < 2 && single {
 		return
 	}
 	var outcomes []*Admission
@@ -136,6 +137,10 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 	}
 	if (outcomes[0].Rejected == "") != (outcomes[1].Rejected == "") {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides whether the pod is rejected")
+		return
+	}
+	if outcomes[0].Rejected != outcomes[1].Rejected { // the first one that rejects is the reason
+		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides why the pod is rejected")
 		return
 	}
 	for _, c := range fields.Differences(Map(outcomes[0].Pod), Map(outcomes[1].Pod)) {
