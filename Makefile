@@ -342,6 +342,19 @@ oracle-older: defaulter injectors ## Compare with the injectors of older version
 APPLIED_N ?= 1000
 APPLIED_SEED ?= 1
 
+AMBIENT_SETS ?= 200
+AMBIENT_SEED ?= 39
+
+.PHONY: authorizer
+authorizer:
+	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./authorizer
+
+# With UPDATE=-update AMBIENT_SETS=24 it writes pipeline/ambient/testdata/decisions.json anew, after a change of the steps or of the version.
+.PHONY: ambient-oracle
+ambient-oracle: authorizer ## Compare policies before and after the move to ambient mode by istiod's own configuration, AMBIENT_SETS=200 AMBIENT_SEED=39.
+	$(go_test) -count=1 -timeout 60m -run 'TestEnforcementIsIstios' -v ./pipeline/ambient -args \
+	  -authorizer $(abspath $(dist))/upstream/authorizer -sets $(AMBIENT_SETS) -seed $(AMBIENT_SEED) $(UPDATE)
+
 .PHONY: test-validator
 test-validator: ## Run the tests of prerig-validate, which is a module of its own.
 	cd pipeline/cmd/prerig-validate && CGO_ENABLED=0 go test -trimpath -vet=off -ldflags '-s -w' ./...
@@ -352,9 +365,9 @@ applied: validator injector ## Check that what injections write can be applied, 
 	$(go_run) ./fn/internal/applied/cmd/applied -validator $(dist)/prerig-validate -charts $(dist)/upstream/charts \
 	  -corpora "$(CORPUS)" -examples examples -n $(APPLIED_N) -seed $(APPLIED_SEED)
 
-# All that oracle, applied, defaults, analyze and e2e-cluster compare with. The tests build what is not there yet, or no longer what is pinned.
+# All that oracle, applied, defaults, analyze, ambient-oracle and e2e-cluster compare with. The tests build what is not there yet, or no longer what is pinned.
 .PHONY: upstream-programs
-upstream-programs: injector defaulters analyzer validator ## Build what Prerig is compared with: a quarter of an hour of two processors the first time.
+upstream-programs: injector defaulters analyzer authorizer validator ## Build what Prerig is compared with: a quarter of an hour of two processors the first time.
 	$(go_run) ./fn/internal/cluster/cmd/controlplane -build -upstream $(upstream) -cache $(cluster_cache)
 
 cluster_cache = $(or $(PRERIG_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/prerig-cluster)

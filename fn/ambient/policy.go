@@ -22,6 +22,7 @@ var (
 	peerFields = []string{
 		"principals", "notPrincipals", "namespaces", "notNamespaces", "serviceAccounts", "notServiceAccounts", "ipBlocks", "notIpBlocks",
 	}
+	portFields = []string{"ports", "notPorts"}
 )
 
 // TargetReference is one of a policy's targetRefs.
@@ -61,6 +62,29 @@ func Layer7Fields(spec map[string]any) []string {
 	return conditions(spec, layer7Operations, layer7Sources, func(key string) bool { return !slices.Contains(layer4Keys, key) })
 }
 
+// MatchesNothing reports whether ztunnel applies a DENY rule to no connection: of what it cannot check, an empty match is left, which it takes for
+// one that matches nothing. Source: src/rbac.rs of ztunnel, and istio/istio#61126.
+func MatchesNothing(rule map[string]any) bool {
+	for _, when := range podmap.Maps(rule["when"]) {
+		if key, _ := when["key"].(string); !slices.Contains(layer4Keys, key) {
+			return true
+		}
+	}
+	return onlyLayer7(rule["from"], "source", peerFields) || onlyLayer7(rule["to"], "operation", portFields)
+}
+
+// onlyLayer7 reports whether no item of a list has one of the fields.
+func onlyLayer7(list any, item string, fields []string) bool {
+	items := podmap.Maps(list)
+	return len(items) > 0 && !slices.ContainsFunc(items, func(m map[string]any) bool {
+		have, _ := m[item].(map[string]any)
+		return slices.ContainsFunc(fields, func(name string) bool {
+			values, _ := have[name].([]any)
+			return len(values) > 0
+		})
+	})
+}
+
 // PeerFields returns the paths of what an AuthorizationPolicy has about the peer of a connection.
 func PeerFields(spec map[string]any) []string {
 	return conditions(spec, nil, peerFields, func(key string) bool {
@@ -71,7 +95,7 @@ func PeerFields(spec map[string]any) []string {
 // PortFields returns the paths of what an AuthorizationPolicy has about the port of a connection: that of the pod at a sidecar and ztunnel,
 // and that of the Service at a waypoint.
 func PortFields(spec map[string]any) []string {
-	return conditions(spec, []string{"ports", "notPorts"}, nil, func(key string) bool {
+	return conditions(spec, portFields, nil, func(key string) bool {
 		return key == "destination.port" || key == "destination.ip"
 	})
 }

@@ -25,12 +25,26 @@ func checkLayer7Policies(s *workloadSet) []setFinding {
 		if !ok {
 			return nil
 		}
-		what := "ztunnel leaves the rule out, so that it allows nothing to " + describePods(pods)
-		if action == "DENY" {
-			what = "ztunnel enforces the rule without it, which denies more to " + describePods(pods)
+		if action == "ALLOW" {
+			return []setFinding{o.newFinding(fields[0], "ztunnel leaves the rule out, so that it allows nothing to "+describePods(pods))}
 		}
-		return []setFinding{o.newFinding(fields[0], what)}
+		if field := ineffectiveField(o.spec, fields); field != "" {
+			return []setFinding{o.newFinding(field, "ztunnel applies the rule to no connection, so that it denies nothing to "+describePods(pods))}
+		}
+		return []setFinding{o.newFinding(fields[0], "ztunnel enforces the rule without it, which denies more to "+describePods(pods))}
 	})
+}
+
+// ineffectiveField returns the first of the fields in a DENY rule that ztunnel applies to nothing, or "".
+func ineffectiveField(spec map[string]any, fields []string) string {
+	for i, rule := range podmap.Maps(spec["rules"]) {
+		prefix := fmt.Sprintf("spec.rules[%d].", i)
+		at := slices.IndexFunc(fields, func(field string) bool { return strings.HasPrefix(field, prefix) })
+		if at >= 0 && ambient.MatchesNothing(rule) {
+			return fields[at]
+		}
+	}
+	return ""
 }
 
 // ztunnelEnforces reports whether a policy is one for ztunnel, and for which pods.

@@ -151,3 +151,68 @@ func TestBackBesideOtherChanges(t *testing.T) {
 		t.Errorf("error %v, want one about changed lines", err)
 	}
 }
+
+// applied returns the only file after some steps.
+func applied(t *testing.T, text string, names ...string) string {
+	t.Helper()
+	m, err := manifest.Parse("all.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []ambient.File{{Path: "all.yaml", Docs: m.Docs}}
+	for _, name := range names {
+		if files, _, err = ambient.Apply(files, ambient.Options{}, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return string(files[0].Bytes())
+}
+
+// TestCopyHasNoEmptyOperation: a condition on ports that the Service does not have leaves an operation empty, which Istio refuses.
+func TestCopyHasNoEmptyOperation(t *testing.T) {
+	got := applied(t, cluster+`---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: all, namespace: shop}
+spec:
+  action: DENY
+  rules:
+  - from: [{source: {namespaces: [front]}}]
+    to: [{operation: {notPorts: ["7070"]}}, {operation: {methods: [POST]}}]
+`, "policies")
+	_, copied, ok := strings.Cut(got, "name: all-waypoint-2") // for Service api
+	if !ok || strings.Contains(copied, "operation") {
+		t.Errorf("the copy for api has an operation:\n%s", got)
+	}
+}
+
+// TestEnforceCoversTokens: without a policy for ztunnel, calls that do not pass the waypoint would skip a RequestAuthentication.
+func TestEnforceCoversTokens(t *testing.T) {
+	got := applied(t, cluster+`---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: jwt, namespace: shop}
+spec: {selector: {matchLabels: {app: api}}, jwtRules: [{issuer: issuer, jwks: '{"keys":[]}'}]}
+`, ambient.StepNames()...)
+	if !strings.Contains(got, "name: api-waypoint-only") {
+		t.Errorf("no policy lets only the waypoint call the pods of api:\n%s", got)
+	}
+}
+
+// TestLimitBesideServiceAccounts: Istio refuses principals beside serviceAccounts in one source.
+func TestLimitBesideServiceAccounts(t *testing.T) {
+	got := applied(t, cluster+`---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: some, namespace: shop}
+spec:
+  selector: {matchLabels: {app: api}}
+  action: DENY
+  rules:
+  - from: [{source: {serviceAccounts: [front/a]}}, {source: {notServiceAccounts: [front/a]}}]
+    to: [{operation: {methods: [POST]}}]
+`, "policies", "limit")
+	if strings.Contains(got, "notPrincipals") || !strings.Contains(got, "shop/waypoint") {
+		t.Errorf("the source has both kinds of identities, or no exception for the waypoint:\n%s", got)
+	}
+}

@@ -308,7 +308,8 @@ func gaps(n *Namespace, callers []string) (out []string) {
 		return nil
 	}
 	out = append(out,
-		"Between the restart and the removal of the old policies, ztunnel would enforce these without their conditions on requests, and deny. "+
+		"Between the restart and the removal of the old policies, ztunnel would leave out ALLOW rules about requests and reject everything, and "+
+			"it would not apply DENY rules about requests alone. "+
 			"The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.",
 		"Sidecars and direct calls to pods do not pass the waypoint, so that its policies do not apply to them. The step enforce closes this: "+
 			"ztunnel lets only the waypoint in. Make it when all callers are in ambient mode; until then it rejects callers with a sidecar.")

@@ -194,12 +194,17 @@ func (t *tree) mapPorts(spec map[string]any, service *object) {
 func (t *tree) mapRule(rule map[string]any, service *object) bool {
 	to, _ := rule["to"].([]any)
 	var operations []any
+	matchesAll := false
 	for _, one := range podmap.Maps(to) {
-		if t.mapList(podmap.MapAt(one, "operation"), service, "ports", "notPorts") {
+		operation := podmap.MapAt(one, "operation")
+		if t.mapList(operation, service, "ports", "notPorts") {
 			operations = append(operations, any(one))
+			matchesAll = matchesAll || len(operation) == 0
 		}
 	}
-	if len(to) > 0 {
+	if matchesAll { // Istio refuses an empty operation
+		delete(rule, "to")
+	} else if len(to) > 0 {
 		if len(operations) == 0 {
 			return false
 		}
@@ -293,7 +298,7 @@ func destinationAddresses(spec map[string]any) (out []string) {
 
 // limited returns an old policy as it is while pods move: only pods with a sidecar enforce it, and they accept what the waypoint has
 // checked. ok is false if it is so already.
-func limited(o *object, waypoint string) (map[string]any, bool) {
+func limited(o *object, principal, serviceAccount string) (map[string]any, bool) {
 	if podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])[sidecarLabel] != "" {
 		return nil, false
 	}
@@ -302,17 +307,17 @@ func limited(o *object, waypoint string) (map[string]any, bool) {
 	child(child(spec, "selector"), "matchLabels")[sidecarLabel] = sidecarValue
 	switch rules, _ := spec["rules"].([]any); ambient.Action(o.spec) {
 	case "ALLOW":
-		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{waypoint}}}}})
+		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}}})
 	case "DENY":
 		for _, rule := range podmap.Maps(spec["rules"]) {
-			exempt(rule, waypoint)
+			exempt(rule, principal, serviceAccount)
 		}
 	}
 	return out, true
 }
 
-// exempt makes a rule of a DENY policy not match a principal.
-func exempt(rule map[string]any, principal string) {
+// exempt makes a rule of a DENY policy not match the waypoint.
+func exempt(rule map[string]any, principal, serviceAccount string) {
 	from, _ := rule["from"].([]any)
 	if len(from) == 0 {
 		rule["from"] = []any{map[string]any{"source": map[string]any{"notPrincipals": []any{principal}}}}
@@ -320,8 +325,15 @@ func exempt(rule map[string]any, principal string) {
 	}
 	for _, one := range podmap.Maps(from) {
 		source := child(one, "source")
-		list, _ := source["notPrincipals"].([]any)
-		source["notPrincipals"] = append(list, any(principal))
+		key, value := "notPrincipals", principal
+		switch {
+		case source["serviceAccounts"] != nil:
+			continue // the waypoint's is none of them
+		case source["notServiceAccounts"] != nil: // Istio refuses principals beside them
+			key, value = "notServiceAccounts", serviceAccount
+		}
+		list, _ := source[key].([]any)
+		source[key] = append(list, any(value))
 	}
 }
 

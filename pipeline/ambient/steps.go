@@ -171,23 +171,24 @@ func (t *tree) isCopied(o *object) bool {
 }
 
 func (t *tree) limitPolicies(namespace string) error {
-	principal := principalOf(t.waypointName(namespace))
+	waypoint := t.waypointName(namespace)
+	principal := principalOf(waypoint)
 	old := t.in(namespace, authorizationPolicies)
 	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
 		if isMeshWide(o) {
-			principal = "*/sa/" + t.waypointName(namespace).Name
+			principal = "*/sa/" + waypoint.Name
 			old = append(old, o)
 		}
 	}
 	for _, o := range old {
-		who := principalOf(t.waypointName(namespace))
+		who := principalOf(waypoint)
 		if o.namespace != namespace {
 			who = principal
 		}
 		if !t.isReplaced(o) || !t.isCopied(o) {
 			continue
 		}
-		if value, ok := limited(o, who); ok {
+		if value, ok := limited(o, who, waypoint.Namespace+"/"+waypoint.Name); ok {
 			t.change(o, value)
 		}
 	}
@@ -275,7 +276,11 @@ func (t *tree) removePolicies(namespace string) error {
 func (t *tree) enforceWaypoint(namespace string) error {
 	waypoint := t.waypointName(namespace)
 	done := map[string]bool{}
-	for _, o := range t.in(namespace, authorizationPolicies) {
+	var copies []*object
+	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
+		copies = append(copies, t.in(namespace, key)...)
+	}
+	for _, o := range copies {
 		for _, target := range ambient.Targets(o.spec) {
 			spec := map[string]any{"action": "ALLOW", "rules": []any{map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principalOf(waypoint)}}}}}}}
 			name := namespace
@@ -297,7 +302,7 @@ func (t *tree) enforceWaypoint(namespace string) error {
 			if o.ownNamespace {
 				meta["namespace"] = namespace
 			}
-			t.add(o, map[string]any{"apiVersion": o.apiVersion, "kind": o.kind, "metadata": meta, "spec": spec})
+			t.add(o, map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": meta, "spec": spec})
 		}
 	}
 	return nil
