@@ -48,8 +48,14 @@ func (t *Template) ReadsController() (generateName, owners bool) {
 	return t.readsGenerateName, t.readsOwners
 }
 
-// MayPrint reports whether what the template prints may have the value of a pod's annotation in it.
-func (t *Template) MayPrint(annotation string) bool {
+// builtInPrefix begins all names of annotations that the templates of the built-in policy put together. A test reads the templates for it.
+const builtInPrefix = "sidecar.istio.io/"
+
+// MayPrint reports whether what a template of the configuration prints may have the value of a pod's annotation in it.
+func (in *Injector) MayPrint(t *Template, annotation string) bool {
+	if in.opts.Known && len(in.opts.Overrides) == 0 {
+		return strings.HasPrefix(annotation, builtInPrefix) || strings.Contains(t.text, annotation)
+	}
 	return t.readsAnnotations || strings.Contains(t.text, annotation)
 }
 
