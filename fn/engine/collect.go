@@ -66,7 +66,7 @@ func assembleDocument(u *documentUnit) (*manifest.Document, error) {
 	}
 	if u.elements == nil {
 		if u.changed != nil {
-			return u.changed, nil
+			return u.changed.Filled(), nil
 		}
 		return u.doc, nil
 	}

@@ -21,6 +21,8 @@ type documentUnit struct {
 	index int
 	item  int // the index of the item that the document is, -1 for an element
 	meta  manifest.Meta
+	// peeked reports whether the metadata was read without decoding.
+	peeked bool
 	// typed is what a typed list, such as a DeploymentList, specifies for its elements; byList reports whether the
 	// element itself omits it.
 	typed  manifest.Meta
@@ -28,6 +30,9 @@ type documentUnit struct {
 	// elements are the units of a list; broken reports whether the document cannot be read.
 	elements []*documentUnit
 	broken   bool
+
+	// opened is the document while it is worked on.
+	opened *manifest.Opened
 
 	// What becomes of it.
 	changed   *manifest.Document
@@ -57,7 +62,7 @@ func openUnit(u *documentUnit) []*documentUnit {
 		return units
 	}
 	meta, isObject := u.doc.Peek()
-	if !isObject {
+	if u.peeked = isObject; !isObject {
 		obj, err := u.doc.Object()
 		if err != nil {
 			u.addError("", err)
@@ -94,11 +99,33 @@ func openUnit(u *documentUnit) []*documentUnit {
 // objectWithListType returns the object of the unit, including the apiVersion and kind that only its list specifies.
 func (u *documentUnit) objectWithListType() (map[string]any, error) {
 	obj, err := u.doc.Object()
-	if err == nil && u.byList {
-		obj = maps.Clone(obj)
-		obj["apiVersion"], obj["kind"] = u.typed.APIVersion, u.typed.Kind
+	return u.withListType(obj), err
+}
+
+// withListType returns the object with the apiVersion and kind that only its list specifies.
+func (u *documentUnit) withListType(obj map[string]any) map[string]any {
+	if obj == nil || !u.byList {
+		return obj
 	}
-	return obj, err
+	obj = maps.Clone(obj)
+	obj["apiVersion"], obj["kind"] = u.typed.APIVersion, u.typed.Kind
+	return obj
+}
+
+// open returns the object as objectWithListType does, and keeps the document open until close.
+func (u *documentUnit) open() (map[string]any, error) {
+	var obj map[string]any
+	if u.opened, obj = u.doc.Open(); u.opened == nil {
+		return u.objectWithListType()
+	}
+	return u.withListType(obj), nil
+}
+
+func (u *documentUnit) close() {
+	if u.opened != nil {
+		u.opened.Close()
+		u.opened = nil
+	}
 }
 
 // rewriteDocument returns a document of the unit edited so that it is an object. What only its list specifies is not
@@ -109,7 +136,11 @@ func (u *documentUnit) rewriteDocument(from *manifest.Document, obj map[string]a
 		delete(obj, "apiVersion")
 		delete(obj, "kind")
 	}
-	return from.With(obj)
+	if u.opened == nil || from != u.doc {
+		return from.With(obj)
+	}
+	defer u.close()
+	return u.opened.With(obj)
 }
 
 // resourceReference names the object.

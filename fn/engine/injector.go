@@ -119,7 +119,7 @@ func (in *Injector) FollowsJobs() bool {
 // an object are among the report's results, and leave the object unchanged.
 func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	changed := make([]*manifest.Document, len(items)) // each is written once
-	report, err := in.RunEach(ctx, items, func(i int, d *manifest.Document) { changed[i] = d })
+	report, err := in.RunEach(ctx, items, func(i int, d *manifest.Document) { changed[i] = d.Filled() })
 	if err != nil {
 		return report, err
 	}
@@ -133,7 +133,8 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 
 // RunEach is Run that hands each document that changes to take, by the index of its item, as soon as it is settled, and does not keep
 // it. The report has the documents that came in, and empty ones for those that are to go. take is called once for a document, by
-// several goroutines at once. Where the run ends early, with an error or because ctx is done, some documents may have been taken.
+// several goroutines at once; the document is for [manifest.Changes], or has its text after Filled. Where the run ends early, with an
+// error or because ctx is done, some documents may have been taken.
 func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, d *manifest.Document)) (*Report, error) {
 	report := &Report{Items: append([]Item(nil), items...)}
 	units := flattenItems(items)

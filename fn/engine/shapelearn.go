@@ -80,7 +80,7 @@ func (r *shapeRun) renamed(before *documentUnit, s *shape.Scan, values []string)
 	other := *before
 	other.doc = before.doc.Rewritten(s.With(values))
 	meta, ok := other.doc.Peek()
-	other.meta = meta
+	other.meta, other.peeked = meta, ok
 	return &other, ok
 }
 
@@ -238,7 +238,7 @@ func (l *learnedShape) apply(u *documentUnit, s *shape.Scan) {
 		u.takeOrigin(s.Origin)
 	}
 	if l.mould != nil {
-		u.changed = u.doc.Fill(l.mould, s.Values)
+		u.changed = u.doc.FillLater(l.mould, s.Values)
 	}
 	u.outcomes = []Outcome{l.outcome.outcome(u, s.Values)}
 	if len(l.results) == 0 {

@@ -122,15 +122,28 @@ func (in *Injector) newShapeRun(plans []*compiledPolicy, s *cluster) *shapeRun {
 // nothing in them is kept as it was published.
 var shapeKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
 
-// shapeless are words in texts that have no shape: those of earlier injections, of other templates, and of fields that the scan does not know.
-var shapeless = []string{"prerig.dev", "istio-", "istio.io/status", "istio.io/overrides", "istio.io/templates", "serviceAccount:"}
+// isShapeless reports whether a text has words of an earlier injection, of other templates, or of a field that the scan does not know.
+func isShapeless(text string) bool {
+	for rest := text; ; {
+		_, after, found := strings.Cut(rest, "istio")
+		if !found {
+			return strings.Contains(text, "prerig.dev") || strings.Contains(text, "serviceAccount:")
+		}
+		for _, word := range []string{"-", ".io/status", ".io/overrides", ".io/templates"} {
+			if strings.HasPrefix(after, word) {
+				return true
+			}
+		}
+		rest = after
+	}
+}
 
 // minCandidates is how many workloads an injector has seen before it looks for shapes: the second of a shape is learned from.
 const minCandidates = 2
 
 // scan returns what the unit has in common with others, or nil. It is to be released.
 func (r *shapeRun) scan(u *documentUnit) *shape.Scan {
-	if u.byList || u.meta.Name == "" || u.meta.APIVersion != "apps/v1" || !slices.Contains(shapeKinds, u.meta.Kind) {
+	if u.byList || !u.peeked || u.meta.Name == "" || u.meta.APIVersion != "apps/v1" || !slices.Contains(shapeKinds, u.meta.Kind) {
 		return nil
 	}
 	column, ok := u.doc.Block()
@@ -138,12 +151,7 @@ func (r *shapeRun) scan(u *documentUnit) *shape.Scan {
 		return nil
 	}
 	text := u.doc.Text()
-	for _, word := range shapeless {
-		if strings.Contains(text, word) {
-			return nil
-		}
-	}
-	if meta, ok := u.doc.Peek(); !ok || meta != u.meta {
+	if isShapeless(text) {
 		return nil
 	}
 	s := r.scans.Get().(*shape.Scan)
@@ -309,7 +317,7 @@ func changedText(u *documentUnit) string {
 	if u.changed == nil {
 		return ""
 	}
-	return u.changed.Text()
+	return u.changed.Filled().Text()
 }
 
 // unitDifference describes what differs between the results of two ways; "" if nothing does.

@@ -49,7 +49,8 @@ func (in *Injector) processUnit(u *documentUnit, plans []*compiledPolicy, s *clu
 
 // injectUnit injects into the pod templates of one object by itself.
 func (in *Injector) injectUnit(u *documentUnit, plans []*compiledPolicy, s *cluster) {
-	obj, err := u.objectWithListType()
+	obj, err := u.open()
+	defer u.close()
 	if err != nil {
 		u.setFailed(in, "", err)
 		return

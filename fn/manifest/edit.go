@@ -14,42 +14,92 @@ import (
 // have the types of Decode; other types go through JSON. If the document already has the value want, With returns
 // the document itself.
 func (d *Document) With(want map[string]any) (*Document, error) {
-	var value any
-	if want != nil {
-		value = normalValue(want)
-	}
-	store := nodeStores.Get().(*nodeStore)
-	defer store.releaseNodes() // what comes out has no nodes
-	root, err := d.parseWith(store, d.text)
-	var now any
+	o, err := d.open()
 	if err == nil {
-		now, err = (&nodeDecoder{keep: true}).decodeValue(root)
+		defer o.Close()
+		return o.With(want)
 	}
+	if v, derr := d.decode(); derr == nil && equalValues(v, wantedValue(want)) {
+		return d, nil
+	}
+	return nil, d.wrapError("editing", err)
+}
+
+// Opened is a document that was parsed to be read and edited. It is for one goroutine.
+type Opened struct {
+	d     *Document
+	store *nodeStore
+	root  *yamlNode
+	value any
+}
+
+// Open returns the document parsed, and its object, which must not be changed. What is opened has to be closed. It is nil for a document that
+// cannot be edited: Object returns its value, or what is wrong with it.
+func (d *Document) Open() (*Opened, map[string]any) {
+	o, err := d.open()
 	if err != nil {
-		if v, derr := d.decode(); derr == nil && equalValues(v, value) {
-			return d, nil
-		}
-		return nil, d.wrapError("editing", err)
+		return nil, nil
 	}
-	if equalValues(now, value) {
+	if m, ok := o.value.(map[string]any); ok {
+		return o, m
+	}
+	o.Close()
+	return nil, nil
+}
+
+func (d *Document) open() (*Opened, error) {
+	o := &Opened{d: d, store: nodeStores.Get().(*nodeStore)}
+	err := o.parse(d.text)
+	if err != nil {
+		o.Close()
+	}
+	return o, err
+}
+
+func (o *Opened) parse(text string) (err error) {
+	if o.root, err = o.d.parseWith(o.store, text); err == nil {
+		o.value, err = (&nodeDecoder{keep: true}).decodeValue(o.root)
+	}
+	return err
+}
+
+// Close ends the use of what was opened.
+func (o *Opened) Close() {
+	if o.store != nil {
+		o.store.releaseNodes() // what comes out has no nodes
+		o.store, o.root = nil, nil
+	}
+}
+
+// With is that of the document. It can be called once.
+func (o *Opened) With(want map[string]any) (*Document, error) {
+	d, value := o.d, wantedValue(want)
+	if equalValues(o.value, value) {
 		return d, nil
 	}
 	if d.list == nil && d.Empty() {
 		return withFirstContent(d, value)
 	}
 	text := d.text
-	if !root.isFlow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
-		text += detectStyle(text, root).nl
-		if root, err = d.parseWith(store, text); err != nil {
+	if !o.root.isFlow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
+		text += detectStyle(text, o.root).nl
+		if err := o.parse(text); err != nil {
 			return nil, d.wrapError("editing", err)
 		}
-		_, _ = (&nodeDecoder{keep: true}).decodeValue(root)
 	}
-	next, err := editDocument(d, text, root, value)
+	next, err := editDocument(d, text, o.root, value)
 	if err != nil {
 		return nil, d.wrapError("editing", err)
 	}
 	return next, nil
+}
+
+// wantedValue returns what a document is to hold, nil for nothing.
+func wantedValue(want map[string]any) any {
+	if want == nil {
+		return nil
+	}
+	return normalValue(want)
 }
 
 // editDocument edits the text of a document in several ways until the result holds what it is to hold. The first is nearly always the one; each of the

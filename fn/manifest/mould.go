@@ -57,7 +57,7 @@ func (m *Mould) writeTo(w io.StringWriter, values []string) error {
 type filling struct {
 	mould  *Mould
 	values []string
-	text   string // "" where only the document without its text is kept
+	text   string // "" where the document has no text yet
 }
 
 // filledFrom returns what the document's text is made of, without the text, or nil where it is of no mould.
@@ -68,10 +68,22 @@ func (d *Document) filledFrom() *filling {
 	return &filling{mould: d.filling.mould, values: d.filling.values}
 }
 
-// Fill returns the document with the text of a mould. The values are kept, and must not be changed.
-func (d *Document) Fill(m *Mould, values []string) *Document {
-	next := d.Rewritten(m.Text(values))
-	next.filling = &filling{m, values, next.text}
+// FillLater returns the document that a mould makes with these values, which must not be changed, without its text. [Changes] takes it as it
+// is; Filled makes the text.
+func (d *Document) FillLater(m *Mould, values []string) *Document {
+	next := d.Rewritten("")
+	next.filling = &filling{mould: m, values: values}
+	return next
+}
+
+// Filled returns the document with its text, which is the document itself but for those of FillLater.
+func (d *Document) Filled() *Document {
+	if d.filling == nil || d.text != "" || d.filling.text != "" {
+		return d
+	}
+	f := d.filling
+	next := d.Rewritten(f.mould.Text(f.values))
+	next.filling = &filling{f.mould, f.values, next.text}
 	return next
 }
 
