@@ -62,7 +62,8 @@ func openUnit(u *documentUnit) []*documentUnit {
 		return units
 	}
 	meta, isObject := u.doc.Peek()
-	if u.peeked = isObject; !isObject {
+	u.peeked = isObject
+	if !isObject {
 		obj, err := u.doc.Object()
 		if err != nil {
 			u.addError("", err)

@@ -222,7 +222,7 @@ func (r *shapeRun) process(u *documentUnit, full func(*documentUnit)) {
 }
 
 // processNew injects into a unit whose shape is not known. The first of a shape is injected by itself. The second is injected with made-up names
-// only: what that gives is the shape, if it also gives the result of the first.
+// only: the result becomes the shape, if the shape also yields the result of the first.
 func (r *shapeRun) processNew(u *documentUnit, s *shape.Scan, full func(*documentUnit)) {
 	before := *u
 	hash := crc64.Checksum(s.Key, keyTable)
@@ -234,7 +234,7 @@ func (r *shapeRun) processNew(u *documentUnit, s *shape.Scan, full func(*documen
 			r.keepFirst(hash, first)
 			return
 		}
-		// It was seen in an earlier run, whose results are gone.
+		// It was seen in an earlier run, whose results are not kept.
 	}
 	learned := r.learn(first, &before, s, full)
 	r.table.put(s.Key, learned)

@@ -141,6 +141,51 @@ func TestWorkloadsOfAShapeAreInjectedOnce(t *testing.T) {
 	}
 }
 
+// TestAShapeCostsTwoInjections counts the injections of workloads of one shape: those before shapes are looked for, the first, and one with
+// made-up names.
+func TestAShapeCostsTwoInjections(t *testing.T) {
+	f := newFuzzedShapes(t, builtInPolicy(t))
+	f.run.always = false
+	injections := 0
+	count := func(u *documentUnit) {
+		injections++
+		f.full(u)
+	}
+	_, items := typicalRun(t, 20)
+	for _, u := range flattenItems(items) {
+		if f.run.process(u, count); u.changed == nil {
+			t.Fatalf("%v is not injected", u.meta)
+		}
+	}
+	if injections != minCandidates+2 {
+		t.Errorf("%d injections of %d workloads, not %d", injections, len(items), minCandidates+2)
+	}
+}
+
+// TestAShapeOfAnotherFirstResultIsNotUsed has the first workload of a shape seem to have another result: the second is injected by itself.
+func TestAShapeOfAnotherFirstResultIsNotUsed(t *testing.T) {
+	f := newFuzzedShapes(t, builtInPolicy(t))
+	f.run.always = false
+	_, items := typicalRun(t, minCandidates+2)
+	units := flattenItems(items)
+	for _, u := range units[:minCandidates+1] {
+		f.run.process(u, f.full)
+	}
+	for _, first := range f.run.firsts {
+		first.digest[0]++
+	}
+	last := units[minCandidates+1]
+	f.run.process(last, f.full)
+	if last.changed == nil || last.changed.IsFilled() {
+		t.Error("the second workload has the result of a shape that differs")
+	}
+	for key, learned := range f.run.table.shapes {
+		if learned != nil {
+			t.Errorf("the shape is used: %q", key)
+		}
+	}
+}
+
 // TestAShapeThatDiffersIsDropped spoils a shape: the workloads that are compared get their own injection and a warning, and all after them too.
 func TestAShapeThatDiffersIsDropped(t *testing.T) {
 	in, items := typicalRun(t, 2000)
