@@ -42,6 +42,31 @@ type importRun struct {
 	kubernetes  string   // version that a chart is rendered for, and of the oldest kubelet
 }
 
+// importExamples are the examples of the command.
+const importExamples = `  # from a cluster
+  kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
+    | prerig import --to prerig.yaml
+  prerig import --kubeconfig ~/.kube/config --to prerig.yaml
+
+  # in CI: does the committed policy match the cluster?
+  prerig import --context production --watch-diff prerig.yaml
+
+  # from a chart
+  helm template istiod istio/istiod -n istio-system | prerig import --to prerig.yaml
+  prerig import charts/istiod --values mesh-values.yaml --to prerig.yaml
+
+  # Linkerd
+  kubectl get configmaps,namespaces -A -o yaml | prerig import --to prerig.yaml
+
+  # Vault's injector
+  kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import --to prerig.yaml
+
+  # from the input of istioctl install
+  prerig import istio-operator.yaml --to prerig.yaml
+
+  # one of several revisions
+  prerig import --revision canary cluster.yaml`
+
 func newImport(streams Streams) *cobra.Command {
 	im := &importRun{streams: streams}
 	cmd := newCommand("import [FILE|DIRECTORY|CHART]...", "Create a policy from a cluster's objects or a chart")
@@ -73,29 +98,7 @@ Exit codes:
   0  success
   1  --watch-diff: the policy differs from the import
   2  the input has no control plane or more than one, or a read or write error`
-	cmd.Example = `  # from a cluster
-  kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
-    | prerig import --to prerig.yaml
-  prerig import --kubeconfig ~/.kube/config --to prerig.yaml
-
-  # in CI: does the committed policy match the cluster?
-  prerig import --context production --watch-diff prerig.yaml
-
-  # from a chart
-  helm template istiod istio/istiod -n istio-system | prerig import --to prerig.yaml
-  prerig import charts/istiod --values mesh-values.yaml --to prerig.yaml
-
-  # Linkerd
-  kubectl get configmaps,namespaces -A -o yaml | prerig import --to prerig.yaml
-
-  # Vault's injector
-  kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import --to prerig.yaml
-
-  # from the input of istioctl install
-  prerig import istio-operator.yaml --to prerig.yaml
-
-  # one of several revisions
-  prerig import --revision canary cluster.yaml`
+	cmd.Example = importExamples
 	im.importFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		im.cluster = cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context")
@@ -107,17 +110,20 @@ Exit codes:
 // importFlags adds the flags of the command.
 func (im *importRun) importFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	f.StringArrayVarP(&im.files, "filename", "f", nil,
+		"file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &im.exclude)
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not contain it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
 	f.StringArrayVar(&im.valuesFiles, "values", nil, "values file for a chart; may be repeated")
-	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34; also the version that a chart is rendered for (default: that of the nodes, and "+chartKubernetes+" for a chart)")
+	f.StringVar(&im.kubernetes, "kubernetes-version", "",
+		"version of the cluster's oldest kubelet, such as 1.34; also the version that a chart is rendered for (default: that of the nodes, and "+chartKubernetes+" for a chart)")
 	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; with --context, the default is kubectl's own")
 	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this kubeconfig context (default: the current context)")
-	f.BoolVarP(&im.all, "all-namespaces", "A", false, "read all namespaces of the cluster, and the objects of operators")
+	f.BoolVarP(&im.all, "all-namespaces", "A", false,
+		"read all namespaces of the cluster, and the objects of operators")
 	f.StringVar(&im.watchDiff, "watch-diff", "", "policy to compare with; prints the difference and exits with 1 if there is one")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
@@ -258,7 +264,8 @@ func (im *importRun) printMessages(imp *importer.Import) {
 		fmt.Fprintln(im.streams.Err, "info: "+n)
 	}
 	if len(im.kept) > 0 {
-		fmt.Fprintf(im.streams.Err, "info: kept from the previous policy in %s: %s\n", im.to, strings.Join(im.kept, ", "))
+		fmt.Fprintf(im.streams.Err, "info: kept from the previous policy in %s: %s\n", im.to,
+			strings.Join(im.kept, ", "))
 	}
 	fmt.Fprintln(im.streams.Err, "imported: "+imp.From)
 }

@@ -30,6 +30,31 @@ type injectRun struct {
 	wantedBy string // what defines the desired manifests
 }
 
+// injectExamples are the examples of the command.
+const injectExamples = `  # write to standard output, using prerig.yaml or the built-in policy
+  prerig inject deployment.yaml
+  kustomize build overlays/prod | prerig inject -p mesh.yaml | kubectl apply -f -
+
+  # show what would change, then change the files
+  prerig inject -p mesh.yaml --diff k8s/
+  prerig inject -p mesh.yaml -i k8s/
+
+  # the same, past files with errors, which are listed
+  prerig inject -p mesh.yaml -i --keep-going k8s/
+
+  # in CI: fail if a committed file does not match the policy
+  prerig inject -p mesh.yaml --check --diff k8s/
+
+  # render into a committed file, and leave its Jobs unchanged
+  kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml --to rendered.yaml
+
+  # remove the injection
+  prerig inject -p mesh.yaml --remove -i k8s/
+
+  # with the files of istioctl kube-inject
+  prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
+    --meshConfigFile mesh-config.yaml --filename deployment.yaml`
+
 func newInject(streams Streams) *cobra.Command {
 	in := &injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "policy", canKeepGoing: true}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
@@ -65,29 +90,7 @@ Jobs and Pods.
 
 --filename, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
 the same as in istioctl kube-inject; its --output is --to, and its -i is --istioNamespace.`
-	cmd.Example = `  # write to standard output, using prerig.yaml or the built-in policy
-  prerig inject deployment.yaml
-  kustomize build overlays/prod | prerig inject -p mesh.yaml | kubectl apply -f -
-
-  # show what would change, then change the files
-  prerig inject -p mesh.yaml --diff k8s/
-  prerig inject -p mesh.yaml -i k8s/
-
-  # the same, past files with errors, which are listed
-  prerig inject -p mesh.yaml -i --keep-going k8s/
-
-  # in CI: fail if a committed file does not match the policy
-  prerig inject -p mesh.yaml --check --diff k8s/
-
-  # render into a committed file, and leave its Jobs unchanged
-  kustomize build overlays/prod | prerig inject -p mesh.yaml --published rendered.yaml --to rendered.yaml
-
-  # remove the injection
-  prerig inject -p mesh.yaml --remove -i k8s/
-
-  # with the files of istioctl kube-inject
-  prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
-    --meshConfigFile mesh-config.yaml --filename deployment.yaml`
+	cmd.Example = injectExamples
 	in.injectFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.runInject(cmd.Context(), args) }
 	return cmd
@@ -98,7 +101,8 @@ func (in *injectRun) injectFlags(cmd *cobra.Command) {
 	in.addFlags(cmd)
 	in.versionFlag(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files in place: all of them, or none if there is an error")
+	f.BoolVarP(&in.inPlace, "in-place", "i", false,
+		"change the files in place: all of them, or none if there is an error")
 	f.BoolVar(&in.keepGoing, "keep-going", false, "write all other files if there are errors in some, and exit with 2")
 	f.BoolVar(&in.diff, "diff", false, "print a unified diff; manifests are written only with -i or --to")
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input differs from the result of the injection")
@@ -115,7 +119,8 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	}
 	if in.to != "" && isOutputDirectory(in.to) {
 		if in.format != "yaml" {
-			return fmt.Errorf("-o %s is for standard output or a file; the files in the directory %s keep their format", in.format, in.to)
+			return fmt.Errorf("-o %s is for standard output or a file; the files in the directory %s keep their format",
+				in.format, in.to)
 		}
 		in.results = in.to
 	}
