@@ -5,6 +5,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,6 +47,7 @@ func (d *DryRuns) Create(ctx context.Context, pod map[string]any) (Answer, error
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
 	}
+	var status apierrors.APIStatus
 	stored, err := d.pods.Namespace(namespace).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	switch {
 	case err == nil:
@@ -54,7 +56,7 @@ func (d *DryRuns) Create(ctx context.Context, pod map[string]any) (Answer, error
 		return Answer{Unanswered: "it needs the permission to create pods in namespace " + namespace + ": " + err.Error()}, nil
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return Answer{Unanswered: "a webhook has side effects, so that the API server refuses dry runs: " + err.Error()}, nil
-	case apierrors.ReasonForError(err) == metav1.StatusReasonUnauthorized, apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
+	case !errors.As(err, &status), apierrors.IsUnauthorized(err): // a webhook's rejection may have no reason, but has a status
 		return Answer{}, fmt.Errorf("asking the cluster: %w", err)
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsInternalError(err):
 		return Answer{Unanswered: err.Error()}, nil
