@@ -216,3 +216,62 @@ spec:
 		t.Errorf("the source has both kinds of identities, or no exception for the waypoint:\n%s", got)
 	}
 }
+
+// planOf plans the move of one namespace over some files.
+func planOf(t *testing.T, texts ...string) *ambient.Namespace {
+	t.Helper()
+	var files []ambient.File
+	for i, text := range texts {
+		m, err := manifest.Parse(fmt.Sprintf("%d.yaml", i), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, ambient.File{Path: fmt.Sprintf("%d.yaml", i), Docs: m.Docs})
+	}
+	plan, err := ambient.New(files, ambient.Options{Namespaces: []string{"shop"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &plan.Namespaces[0]
+}
+
+const getOnly = `apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: get, namespace: shop}
+spec:
+  selector: {matchLabels: {app: api}}
+  rules: [{to: [{operation: {methods: [GET]}}]}]
+`
+
+// TestNamespaceElsewhere: a Namespace that is not among the files gets its labels elsewhere, and all of them are named once. Objects for the
+// waypoint are no findings then. Seen in istioinaction/book-source-code and redhat-scholars/istio-tutorial.
+func TestNamespaceElsewhere(t *testing.T) {
+	_, rest, _ := strings.Cut(cluster, "---\n")
+	n := planOf(t, rest, getOnly)
+	if len(n.Open) != 1 || !strings.Contains(n.Open[0].Message, "istio.io/use-waypoint=waypoint") {
+		t.Errorf("open: %v", n.Open)
+	}
+}
+
+// TestServiceInTwoFiles: a copy names a Service once. Seen in istioinaction/book-source-code.
+func TestServiceInTwoFiles(t *testing.T) {
+	_, api, _ := strings.Cut(cluster, "targetPort: 7070}]}\n")
+	got := applied(t, cluster+api+"---\n"+getOnly, "policies")
+	if n := strings.Count(got, "  - name: api"); n != 1 {
+		t.Errorf("the copy names Service api %d times:\n%s", n, got)
+	}
+}
+
+// TestRouteInTwoFiles: variants of one VirtualService are no two of them. Seen in redhat-scholars/istio-tutorial.
+func TestRouteInTwoFiles(t *testing.T) {
+	const route = `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: api, namespace: shop}
+spec: {hosts: [api], http: [{route: [{destination: {host: api}}]}]}
+`
+	for _, n := range planOf(t, cluster, route, route).Open {
+		if n.Level == ambient.Stays && !strings.Contains(n.Message, "more than once") {
+			t.Errorf("note %v", n)
+		}
+	}
+}

@@ -82,6 +82,8 @@ func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
 			delete(ns.Labels, injectionLabel)
 			delete(ns.Labels, revisionLabel)
 			ns.File = &result.File{Path: t.files[o.file].Path, Index: o.doc}
+		} else if t.needsWaypoint(name) != nil && t.hasWaypoint(name) {
+			ns.Labels[ambient.UseWaypoint] = t.waypointName(name).Name // the step label has a note to set it
 		}
 		out = append(out, ns)
 	}

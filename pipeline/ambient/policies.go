@@ -165,6 +165,9 @@ func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []po
 		mapped := podmap.CopyMap(policy)
 		t.mapPorts(podmap.MapAt(mapped, "spec"), s)
 		i := slices.IndexFunc(out, func(g portGroup) bool { return reflect.DeepEqual(g.policy, mapped) })
+		if i >= 0 && slices.ContainsFunc(out[i].services, func(have *object) bool { return have.name == s.name }) {
+			continue // another file has it too
+		}
 		if i < 0 {
 			out, i = append(out, portGroup{policy: mapped}), len(out)
 		}

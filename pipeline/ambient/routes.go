@@ -109,6 +109,9 @@ func (t *tree) checkHosts(v *object) error {
 		return errUnequal("spec.exportTo", "an HTTPRoute is for all callers of the Service")
 	}
 	for _, other := range t.byKind[virtualServices] {
+		if other != v && other.namespace == v.namespace && other.name == v.name {
+			return errUnequal("metadata.name", "the files contain it more than once, and one of these is in the cluster")
+		}
 		if other != v && isForMesh(other) && t.sameService(v, other) {
 			return errUnequal("spec.hosts", "%s is for the same Service, and sidecars follow one of the two", other)
 		}

@@ -68,8 +68,7 @@ func Apply(files []File, o Options, name string) ([]File, []Note, error) {
 func (t *tree) addWaypoint(namespace string) error {
 	need := t.needsWaypoint(namespace)
 	waypoint := t.waypointName(namespace)
-	exists := slices.ContainsFunc(t.in(waypoint.Namespace, kubernetesGateways), func(g *object) bool { return g.name == waypoint.Name })
-	if need == nil || exists || waypoint.Namespace != namespace {
+	if need == nil || t.hasWaypoint(namespace) || waypoint.Namespace != namespace {
 		return nil
 	}
 	after := t.namespaceObject(namespace)
@@ -85,6 +84,12 @@ func (t *tree) addWaypoint(namespace string) error {
 		},
 	})
 	return nil
+}
+
+// hasWaypoint reports whether the Gateway of the waypoint of a namespace is among the files.
+func (t *tree) hasWaypoint(namespace string) bool {
+	waypoint := t.waypointName(namespace)
+	return slices.ContainsFunc(t.in(waypoint.Namespace, kubernetesGateways), func(g *object) bool { return g.name == waypoint.Name })
 }
 
 // anchor returns an object of the namespace that new objects are written after.
@@ -198,17 +203,22 @@ func (t *tree) limitPolicies(namespace string) error {
 func (t *tree) labelNamespace(namespace string) error {
 	ns := t.namespaceObject(namespace)
 	waypoint := t.waypointName(namespace)
+	wanted := []string{ambient.DataplaneMode + "=" + ambient.Ambient}
+	if t.needsWaypoint(namespace) != nil {
+		wanted = append(wanted, ambient.UseWaypoint+"="+waypoint.Name)
+		if t.isCalledByGateway(namespace) {
+			wanted = append(wanted, ambient.IngressUseWaypoint+"=true")
+		}
+	}
 	if ns == nil {
-		t.notes = append(t.notes, Note{Namespace: namespace, Level: Change, Message: "the Namespace is not among the files; label it where it is kept: " + ambient.DataplaneMode + "=ambient"})
+		message := "the Namespace is not among the files; label it where it is kept: " + strings.Join(wanted, " ")
+		t.notes = append(t.notes, Note{Namespace: namespace, Level: Change, Message: message})
 	} else {
 		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
-		labels[ambient.DataplaneMode] = ambient.Ambient
-		if t.needsWaypoint(namespace) != nil {
-			labels[ambient.UseWaypoint] = waypoint.Name
-			if t.isCalledByGateway(namespace) {
-				labels[ambient.IngressUseWaypoint] = "true"
-			}
+		for _, one := range wanted {
+			key, setting, _ := strings.Cut(one, "=")
+			labels[key] = setting
 		}
 		t.change(ns, value)
 	}
