@@ -87,7 +87,9 @@ func Config(file, kubeContext string) (*rest.Config, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "prerig-verify"
 	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return boundLists{egress.BoundAnswers(next, maxAnswer)} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return boundLists{egress.BoundAnswers(next, maxAnswer)}
+	})
 	return config, nil
 }
 
