@@ -12,7 +12,7 @@ import (
 )
 
 // namedReads are the ways in which the templates of the built-in policy read annotations: a name that is in the text, a name that begins with
-// sidecar.istio.io/, and whether an annotation exists. istio.Injector.MayPrint relies on them.
+// sidecar.istio.io/, and whether an annotation exists. istio.Template.MayPrint relies on them.
 var namedReads = []*regexp.Regexp{
 	regexp.MustCompile(`\$notes := \$meta\.Annotations`),
 	regexp.MustCompile(`isset \$notes ("|\.\)\))`),

@@ -24,7 +24,7 @@ func addUnquoted(
 ) {
 	inert := map[string]string{}
 	for name, value := range data.ObjectMeta.Annotations {
-		if text := withoutYAMLSyntax(value); text != value && !isJSON(value) && in.MayPrint(t, name) {
+		if text := withoutYAMLSyntax(value); text != value && !isJSON(value) && t.MayPrint(name) {
 			inert[name] = text
 		}
 	}

@@ -15,13 +15,14 @@ func (in *Injector) parseTemplates() error {
 	c, g := in.config, in.detection.Generation
 	in.language = languageOf(in.profile, g, in.boundFunctions())
 	in.language.lenient = in.detection.Vendor != ""
+	in.language.builtIn = in.opts.Known && len(in.opts.Overrides) == 0
 	texts, defaults := c.Templates, c.DefaultTemplates
 	if g != GenerationC {
 		texts, defaults = map[string]string{defaultTemplate: c.Template}, []string{defaultTemplate}
 	}
 	// Errors of known templates need not be reported, and neither overrides nor most pods need those that pods only get
 	// on request.
-	mayWait := in.opts.Known && len(in.opts.Overrides) == 0 && g == GenerationC
+	mayWait := in.language.builtIn && g == GenerationC
 	isLazy := func(name string) bool {
 		return mayWait && !slices.ContainsFunc(defaults, func(asked string) bool { return slices.Contains(c.expandAlias(asked), name) })
 	}

@@ -33,6 +33,8 @@ type Template struct {
 	// text is the parsed text; readsAnnotations reports whether it reads more of the annotations than it names.
 	text             string
 	readsAnnotations bool
+	// builtIn reports whether it is of the built-in policy, unchanged.
+	builtIn bool
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
 	foreign []string
 	// later, where it is set, parses the template, of which only the name is known.
@@ -51,9 +53,9 @@ func (t *Template) ReadsController() (generateName, owners bool) {
 // builtInPrefix begins all names of annotations that the templates of the built-in policy put together. A test reads the templates for it.
 const builtInPrefix = "sidecar.istio.io/"
 
-// MayPrint reports whether what a template of the configuration prints may have the value of a pod's annotation in it.
-func (in *Injector) MayPrint(t *Template, annotation string) bool {
-	if in.opts.Known && len(in.opts.Overrides) == 0 {
+// MayPrint reports whether what the template prints may have the value of a pod's annotation in it.
+func (t *Template) MayPrint(annotation string) bool {
+	if t.builtIn {
 		return strings.HasPrefix(annotation, builtInPrefix) || strings.Contains(t.text, annotation)
 	}
 	return t.readsAnnotations || strings.Contains(t.text, annotation)
@@ -85,6 +87,8 @@ type language struct {
 	generation Generation
 	// functions are those of the version.
 	functions template.FuncMap
+	// builtIn reports whether the templates are those of the built-in policy, unchanged.
+	builtIn bool
 	// lenient reports whether a vendor's templates may use features of other versions; each use is recorded in
 	// foreign.
 	lenient bool
@@ -132,7 +136,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, text: text, readsAnnotations: readsAnnotations(text), readsGenerateName: strings.Contains(text, ".GenerateName"), readsOwners: strings.Contains(text, ".OwnerReferences"),
+	out := &Template{name: name, text: text, builtIn: l.builtIn, readsAnnotations: readsAnnotations(text), readsGenerateName: strings.Contains(text, ".GenerateName"), readsOwners: strings.Contains(text, ".OwnerReferences"),
 		tmpl: tmpl, marks: gotemplate.Marks{}, absent: u.failAbsent(l, tmpl, nil)}
 	if l.lenient && !out.absent {
 		out.foreign = u.unsupportedNames(l)

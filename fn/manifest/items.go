@@ -76,7 +76,7 @@ func (d *Document) findLayout() (*listLayout, error) {
 	if lay := d.scanLayout(); lay != nil {
 		return lay, nil
 	}
-	return d.parseLayout()
+	return parseLayout(d)
 }
 
 // scanLayout finds the parts of a list in block style, and nil where it is not sure.
@@ -214,7 +214,7 @@ func (lay *listLayout) addElementLine(l *lineScanner) bool {
 }
 
 // parseLayout finds the parts of a list with the parser.
-func (d *Document) parseLayout() (*listLayout, error) {
+func parseLayout(d *Document) (*listLayout, error) {
 	root, err := d.parseNodes()
 	if err != nil {
 		if v, derr := d.decode(); derr == nil {
@@ -308,12 +308,12 @@ func (d *Document) WithItems(items []*Document) (*Document, error) {
 	if !anchored {
 		return &next, nil
 	}
-	return d.withAnchoredItems(&next, items)
+	return withAnchoredItems(d, &next, items)
 }
 
 // withAnchoredItems checks that an element that lost an anchor has not changed another one; if it has, it edits the
 // whole list by value.
-func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Document, error) {
+func withAnchoredItems(d, next *Document, items []*Document) (*Document, error) {
 	want, err := d.Object()
 	if err != nil {
 		return nil, err

@@ -107,13 +107,13 @@ func spliceItems(d *Document, lay *listLayout, own []*Document) (*Document, *lis
 			return &next, l
 		}
 	}
-	l, err := next.parseLayout()
+	l, err := parseLayout(&next)
 	if err != nil || l == nil {
 		return &next, &moved
 	}
 	if missing && !l.block {
 		next.text = dropElements(&next, own)
-		if l, err = next.parseLayout(); err != nil || l == nil {
+		if l, err = parseLayout(&next); err != nil || l == nil {
 			return &next, &moved
 		}
 	}
