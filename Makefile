@@ -377,7 +377,7 @@ CLUSTER_SEED ?= 1
 CLUSTER_KUBERNETES ?=
 
 # Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept. CLUSTER_KUBERNETES is
-# the minor of an older control plane, one of fn/internal/upstream/kubernetes/clusters. Names of
+# the minor of another control plane, one of fn/internal/upstream/kubernetes/clusters. Names of
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
 # TestGateFindsMistakes compares prerig gate with the dry run of 500 broken objects; PRERIG_BROKEN_N=2000 and PRERIG_BROKEN_SEED choose

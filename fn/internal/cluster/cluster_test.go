@@ -44,7 +44,7 @@ const chosenKubernetes = "PRERIG_CLUSTER_KUBERNETES"
 // kubernetesVersion is that of the clusters.
 func kubernetesVersion() string {
 	if minor := os.Getenv(chosenKubernetes); minor != "" {
-		return olderKubernetes[minor]
+		return otherKubernetes[minor]
 	}
 	return KubernetesVersion
 }

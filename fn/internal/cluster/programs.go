@@ -23,8 +23,8 @@ import (
 // builds them. Their builds must be passed it, and the Node's kubelet claims it.
 const KubernetesVersion = "v1.36.3"
 
-// olderKubernetes are the versions that upstream/kubernetes/clusters pins beside it, by their minors.
-var olderKubernetes = map[string]string{"1.30": "v1.30.14", "1.32": "v1.32.9", "1.34": "v1.34.2"}
+// otherKubernetes are the versions that upstream/kubernetes/clusters pins beside it, by their minors.
+var otherKubernetes = map[string]string{"1.30": "v1.30.14", "1.32": "v1.32.9", "1.34": "v1.34.2", "1.37": "v1.37.2"}
 
 // IstioVersion is the version that istiod's commit was released as; istiod's build is passed it, and the charts'
 // tag is set to it.
@@ -65,7 +65,7 @@ type Builder struct {
 	Upstream string
 	// Cache is where they are kept.
 	Cache string
-	// Kubernetes is the minor of an older control plane, such as 1.34, or "" for KubernetesVersion.
+	// Kubernetes is the minor of another control plane, such as 1.34, or "" for KubernetesVersion.
 	Kubernetes string
 	// Say logs what is built.
 	Say func(format string, args ...any)
@@ -77,9 +77,9 @@ func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) 
 	p := Programs{Kubernetes: KubernetesVersion}
 	pinned, suffix := goMod, ""
 	if b.Kubernetes != "" {
-		if p.Kubernetes = olderKubernetes[b.Kubernetes]; p.Kubernetes == "" {
+		if p.Kubernetes = otherKubernetes[b.Kubernetes]; p.Kubernetes == "" {
 			return nil, fmt.Errorf("building Kubernetes %s: only %v are pinned beside %s", b.Kubernetes,
-				slices.Sorted(maps.Keys(olderKubernetes)), KubernetesVersion)
+				slices.Sorted(maps.Keys(otherKubernetes)), KubernetesVersion)
 		}
 		// Another name, so that a build of one version leaves that of the other where it is.
 		pinned, suffix = path.Join("clusters", b.Kubernetes, goMod), "-"+b.Kubernetes

@@ -73,10 +73,10 @@ func TestDigest(t *testing.T) {
 // TestOlderKubernetesIsWhatIsPinned compares the versions that clusters are told with those that they are built of.
 func TestOlderKubernetesIsWhatIsPinned(t *testing.T) {
 	versions := map[string]string{"": KubernetesVersion}
-	maps.Copy(versions, olderKubernetes)
+	maps.Copy(versions, otherKubernetes)
 	dirs, err := os.ReadDir(filepath.Join("..", "upstream", "kubernetes", "clusters"))
-	if err != nil || len(dirs) != len(olderKubernetes) {
-		t.Errorf("%d versions are pinned, and %d known: %v", len(dirs), len(olderKubernetes), err)
+	if err != nil || len(dirs) != len(otherKubernetes) {
+		t.Errorf("%d versions are pinned, and %d known: %v", len(dirs), len(otherKubernetes), err)
 	}
 	for minor, version := range versions {
 		file := filepath.Join("..", "upstream", "kubernetes", "go.mod")
