@@ -275,3 +275,11 @@ spec: {hosts: [api], http: [{route: [{destination: {host: api}}]}]}
 		}
 	}
 }
+
+// TestRootPolicyWithSelector: such a policy allows requests beside those of the namespace, and no waypoint follows it.
+func TestRootPolicyWithSelector(t *testing.T) {
+	n := planOf(t, cluster, getOnly, strings.Replace(strings.Replace(getOnly, "namespace: shop", "namespace: istio-system", 1), "GET", "POST", 1))
+	if len(n.Open) == 0 || !strings.HasSuffix(n.Open[0].Object, "istio-system/get") || n.Open[0].Field != "spec.selector" {
+		t.Errorf("open: %v", n.Open)
+	}
+}

@@ -275,7 +275,7 @@ func states() (out []state) {
 func (p pack) question(at state) question {
 	q := question{Manifests: surroundings, MeshConfig: meshConfig}
 	for _, s := range p {
-		q.Manifests = s.files[at.after] + q.Manifests
+		q.Manifests = "---\n" + s.files[at.after] + q.Manifests
 		if at.sidecars {
 			q.Sidecars = append(q.Sidecars, s.namespace+"/api", s.namespace+"/web", s.namespace+"/worker")
 		}

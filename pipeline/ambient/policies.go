@@ -58,7 +58,7 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 	child(child(base, "metadata"), "annotations")[copyOf] = o.name
 	if o.namespace == t.options.RootNamespace {
 		if len(selector) > 0 {
-			return nil, []Note{t.note(o, "spec.selector", Change, "a policy of the root namespace with a selector has no counterpart at waypoints; write it into the namespaces")}
+			return nil, []Note{t.note(o, "spec.selector", Change, rootSelector)}
 		}
 		return t.named(o, []map[string]any{withTargets(base, classTarget())}), nil
 	}

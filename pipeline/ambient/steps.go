@@ -146,8 +146,12 @@ func (t *tree) copyPolicies(namespace string) error {
 	waypoint := t.waypointName(namespace)
 	old := t.replacedPolicies(namespace)
 	for _, o := range append(t.in(t.options.RootNamespace, authorizationPolicies), t.in(t.options.RootNamespace, requestAuthentications)...) {
-		if namespace != t.options.RootNamespace && isMeshWide(o) && t.isReplaced(o) {
+		switch {
+		case namespace == t.options.RootNamespace:
+		case isMeshWide(o) && t.isReplaced(o):
 			old = append(old, o)
+		case t.selectsIn(o, namespace):
+			t.notes = append(t.notes, t.note(o, "spec.selector", Change, rootSelector))
 		}
 	}
 	for _, o := range old {
@@ -161,6 +165,14 @@ func (t *tree) copyPolicies(namespace string) error {
 		}
 	}
 	return nil
+}
+
+const rootSelector = "a policy of the root namespace with a selector has no counterpart at waypoints; write it into the namespaces"
+
+// selectsIn reports whether the selector of a policy of the root namespace selects pods of a namespace.
+func (t *tree) selectsIn(o *object, namespace string) bool {
+	selector := podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
+	return len(selector) > 0 && slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
 // isCopied reports whether a copy of a policy is among the files or the changes.
