@@ -20,7 +20,7 @@ const maxTargets = 16
 // isReplaced reports whether a policy of a namespace with a waypoint gets a copy there. A DENY policy about ports alone stays with ztunnel,
 // which sees the same port as a sidecar.
 func (t *tree) isReplaced(o *object) bool {
-	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || !t.appliesToPods(o) || t.isWaypointOnly(o) {
+	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || !t.appliesToPods(o) || isWaypointOnly(o) {
 		return false
 	}
 	if o.key() != authorizationPolicies {
@@ -31,7 +31,7 @@ func (t *tree) isReplaced(o *object) bool {
 }
 
 // isWaypointOnly reports whether a policy is one that the step enforce wrote.
-func (t *tree) isWaypointOnly(o *object) bool { return strings.HasSuffix(o.name, onlySuffix) }
+func isWaypointOnly(o *object) bool { return strings.HasSuffix(o.name, onlySuffix) }
 
 // replacedPolicies returns the policies of a namespace that waypoints are going to enforce.
 func (t *tree) replacedPolicies(namespace string) (out []*object) {
@@ -60,12 +60,12 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 		if len(selector) > 0 {
 			return nil, []Note{t.note(o, "spec.selector", Change, rootSelector)}
 		}
-		return t.named(o, []map[string]any{withTargets(base, classTarget())}), nil
+		return named(o, []map[string]any{withTargets(base, classTarget())}), nil
 	}
 	services, notes := t.targets(o, selector)
 	ports := len(ambient.PortFields(o.spec)) > 0
 	if len(selector) == 0 && !ports && waypoint.Namespace == o.namespace {
-		return t.named(o, []map[string]any{withTargets(base, gatewayTarget(waypoint.Name))}), notes
+		return named(o, []map[string]any{withTargets(base, gatewayTarget(waypoint.Name))}), notes
 	}
 	if len(services) == 0 {
 		return nil, notes
@@ -80,7 +80,7 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 			out = append(out, withTargets(g.policy, targets...))
 		}
 	}
-	return t.named(o, out), notes
+	return named(o, out), notes
 }
 
 func classTarget() map[string]any {
@@ -98,7 +98,7 @@ func withTargets(policy map[string]any, targets ...any) map[string]any {
 }
 
 // named sets the names of copies.
-func (t *tree) named(o *object, copies []map[string]any) []map[string]any {
+func named(o *object, copies []map[string]any) []map[string]any {
 	for i, c := range copies {
 		name := o.name + copySuffix
 		if i > 0 {
@@ -134,7 +134,7 @@ func (t *tree) targets(o *object, selector map[string]string) (services []*objec
 		}
 	}
 	for _, p := range t.workloads(o.namespace) {
-		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(t.allPorts(p)) > 0 {
+		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(allPorts(p)) > 0 {
 			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and the policy ends for it", p.object)))
 		}
 	}
@@ -145,7 +145,7 @@ func (t *tree) targets(o *object, selector map[string]string) (services []*objec
 }
 
 // allPorts returns the ports that the containers of a pod declare.
-func (t *tree) allPorts(p podOf) (out []any) {
+func allPorts(p podOf) (out []any) {
 	for _, c := range podmap.Maps(p.podSpec["containers"]) {
 		ports, _ := c["ports"].([]any)
 		out = append(out, ports...)
@@ -264,7 +264,7 @@ func (t *tree) servicePorts(service *object, targets []string) (out []any) {
 		if n, ok := number(p["targetPort"]); ok && n != 0 {
 			target = n
 		} else if name := text(p["targetPort"]); name != "" {
-			target = t.namedPort(pods, name)
+			target = namedPort(pods, name)
 		}
 		if slices.Contains(targets, strconv.FormatInt(target, 10)) {
 			out = append(out, strconv.FormatInt(port, 10))
@@ -273,7 +273,7 @@ func (t *tree) servicePorts(service *object, targets []string) (out []any) {
 	return out
 }
 
-func (t *tree) namedPort(pods []podOf, name string) int64 {
+func namedPort(pods []podOf, name string) int64 {
 	for _, p := range pods {
 		for _, c := range podmap.Maps(p.podSpec["containers"]) {
 			for _, port := range podmap.Maps(c["ports"]) {
