@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ supports between waves still apply.`
   prerig daemon promote team/shop --dry-run`
 	d.addFlags(cmd)
 	d.completePipelines(cmd)
-	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print what would be released, without changing anything")
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "print which pipelines and pull requests would be released, without changing anything")
 	formatFlag(cmd, streams, &format, textFormats)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -58,6 +59,9 @@ supports between waves still apply.`
 		}
 		if len(answer.Released) > 0 {
 			fmt.Fprintf(streams.Err, "%s: %s\n", onHold, strings.Join(answer.Released, ", "))
+		}
+		if answer.DryRun && len(answer.Released) > 0 {
+			fmt.Fprintln(streams.Err, "pipelines on hold are not rendered; prerig diff PIPELINE shows what they would publish")
 		}
 		for _, head := range answer.Groups {
 			fmt.Fprintf(streams.Err, "%s: the pull request from %s\n", released, head)
@@ -245,7 +249,7 @@ func (d *daemonClient) printPromotions(ctx context.Context, w io.Writer) error {
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	if len(rows) > 0 {
-		fmt.Fprintln(table, "\nWAITS\tSTATE\tSINCE\tPULL REQUEST\tPIPELINES\tMESSAGE")
+		fmt.Fprintln(table, "\nWAITS\tSTATE\tISTIO\tSINCE\tPULL REQUEST\tPIPELINES\tMESSAGE")
 		fmt.Fprint(table, strings.Join(rows, ""))
 	}
 	title := "\nROLLBACK OF\tSTATE\tSINCE\tAT\tMESSAGE\n"
@@ -274,6 +278,13 @@ func stageRow(name string, s promotion.StageStatus) string {
 	if s.Number > 0 {
 		request = fmt.Sprint(s.Number)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d of %d\t%s\n", oneLine(name), s.State, timeSince(s.Since), request, s.Waits,
-		s.Pipelines, oneLine(s.Message))
+	istio := strings.Join(s.Istio, ", ")
+	if len(s.Next) > 0 {
+		istio += " → " + strings.Join(s.Next, ", ")
+	}
+	message := strings.TrimSpace(s.Message + " " + s.Remaining(time.Now()))
+	return fmt.Sprintf(
+		"%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n",
+		oneLine(name), s.State, cmp.Or(istio, "-"), timeSince(s.Since), request, s.Waits, s.Pipelines, oneLine(message),
+	)
 }

@@ -25,7 +25,8 @@ func newReconcile(streams Streams) *cobra.Command {
 	var timeout time.Duration
 	cmd := newCommand("reconcile PIPELINE... | --all", "Run pipelines now")
 	cmd.Long = `Ask a running daemon to check the sources of pipelines now. With --wait, wait until it is
-done, and fail if one of the pipelines is not Ready.`
+done, and fail if one of the pipelines is not Ready. Pipelines that are on hold or suspended
+are not run.`
 	cmd.Example = `  prerig daemon reconcile team/shop --wait
   prerig daemon reconcile team/shop --force --dry-run
   prerig daemon reconcile --all --force`
@@ -105,11 +106,14 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			return err
 		}
 		bad := 0
+		var stopped []string
 		waiting = 0
 		for _, p := range found {
 			if !isHandled(p, answer.Token) {
 				waiting++
-			} else if p.State != server.StateReady && p.State != server.StateSuspended {
+			} else if p.State == server.StateSuspended {
+				stopped = append(stopped, p.Name)
+			} else if p.State != server.StateReady {
 				bad++
 			}
 		}
@@ -127,6 +131,9 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 			if bad > 0 {
 				return findingsError{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
 			}
+			if len(stopped) > 0 {
+				return findingsError{stoppedText(stopped)}
+			}
 			return nil
 		}
 		bar.setProgress(len(found)-waiting, len(found), "")
@@ -136,6 +143,16 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 		case <-time.After(pollDelayAfter(took)):
 		}
 	}
+}
+
+// stoppedText describes pipelines that are on hold or suspended: they were not run.
+func stoppedText(names []string) string {
+	const most = 5
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "on hold or suspended, and not run: " + text + "; prerig daemon promote or resume ends that"
 }
 
 // pollDelayAfter returns the delay before the next poll of pipelines that are waited for, after one that took that

@@ -71,3 +71,18 @@ func TestLooksLeaveTheDaemonItsTime(t *testing.T) {
 		}
 	}
 }
+
+// TestAPipelineOnHoldIsNotReady waits for one that the daemon does not run.
+func TestAPipelineOnHoldIsNotReady(t *testing.T) {
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode([]server.Pipeline{{Name: "team/web", State: server.StateSuspended}})
+	}))
+	defer daemon.Close()
+	var out bytes.Buffer
+	d := &daemonClient{url: daemon.URL, state: t.TempDir()}
+	answer := server.Answer{Token: "t", Pipelines: []string{"team/web"}}
+	err := awaitAllHandled(t.Context(), Streams{Out: &out, Err: &out}, d, answer, time.Minute, "text")
+	if want := "on hold or suspended, and not run: team/web"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -36,8 +36,8 @@ configuration file:
   receivers:
   - {name: github, provider: github, secret: hooks/github.key}
 
-Without receivers, the source of each pipeline is checked at its interval (10m), and on prerig
-reconcile.
+Without receivers, the source of each pipeline is checked at its interval (10m by
+default), and on prerig daemon reconcile.
 
 Every flag is also a key of the configuration file and an environment variable: --nats-url is
 nats: {url: …} and PRERIG_NATS_URL. Flags override variables, and variables override the file.

@@ -115,6 +115,9 @@ func Decide(in Input) []Verdict {
 	return out
 }
 
+// textGreen is about what is green, and not for long enough; the verdict has the time when it is.
+const textGreen = "green; must stay green"
+
 type decision struct{ in Input }
 
 // incompleteWavesReason returns why the waves are not complete yet.
@@ -209,7 +212,7 @@ func (d decision) verifyMergedWave(s *Stage, v *Verdict) (settled bool, why stat
 	}
 	landed.GreenSince = laterReportedTime(landed.GreenSince, newest, d.in.Now)
 	if left := lengthOf(d.in.Waves.GreenFor) - d.in.Now.Sub(landed.GreenSince); left > 0 && !landed.Settled {
-		v.setStateAndMessage(StageVerifying, status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))))
+		v.setStateAndMessage(StageVerifying, status.Plain(textGreen))
 		v.Until = d.in.Now.Add(left)
 		return false, v.Told
 	}
@@ -333,7 +336,7 @@ func (d decision) reasonNotMergeable(s *Stage, v *Verdict, state pullrequest.Che
 		return status.Plain(text), 0
 	}
 	if left := lengthOf(s.When.GreenFor) - d.in.Now.Sub(v.Green.At); left > 0 {
-		return status.Plain(fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))), left
+		return status.Plain(textGreen), left
 	}
 	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
 		text := fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
@@ -374,7 +377,7 @@ func (d decision) reasonPredecessorUnmerged(after v1alpha1.After) (reason status
 		return nil, 0
 	}
 	if left := lengthOf(after.Delay) - d.in.Now.Sub(other.Known.Landed.At); left > 0 {
-		return status.Text{{Text: fmt.Sprintf("waits for another %s after the merge of ", left.Round(time.Second))}, name}, left
+		return status.Text{{Text: "waits after the merge of "}, name}, left
 	}
 	return nil, 0
 }

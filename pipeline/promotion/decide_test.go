@@ -35,8 +35,8 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		"a pending status":  {func(s *Stage) { s.Checks[0].State = pullrequest.CheckPending }, "waits for the status ci"},
 		"a missing status":  {func(s *Stage) { s.When.Statuses = []string{"argocd/*"} }, "waits for the status argocd/*"},
 		"a status that is":  {func(s *Stage) { s.When.Statuses = []string{"c*"} }, ""},
-		"green for a while": {func(s *Stage) { s.When.GreenFor = minutes(60) }, "for another 30m0s"},
-		"of another commit": {func(s *Stage) { s.Known.Green.Commit = "other"; s.When.GreenFor = minutes(1) }, "for another 1m0s"},
+		"green for a while": {func(s *Stage) { s.When.GreenFor = minutes(60) }, "green; must stay green"},
+		"of another commit": {func(s *Stage) { s.Known.Green.Commit = "other"; s.When.GreenFor = minutes(1) }, "green; must stay green"},
 		"approvals":         {func(s *Stage) { s.When.Approvals = 2 }, "1 of 2 approvals"},
 		"approvals of readers": {func(s *Stage) { s.When.Approvals, s.Opinions.Ignored = 2, []string{"sam (may not write)"} },
 			"1 of 2 approvals, those not counted of sam (may not write)"},
@@ -53,7 +53,7 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		"on hold":            {func(s *Stage) { s.OnHold = "team/shop" }, "team/shop is on hold"},
 		"runs":               {func(s *Stage) { s.Busy = "1 run under way" }, "1 run under way"},
 		"after another":      {func(s *Stage) { s.When.After = []v1alpha1.After{{Group: "other"}} }, "waits for staging to be merged"},
-		"after a merge":      {func(s *Stage) { s.When.After = []v1alpha1.After{{Group: "merged", Delay: minutes(90)}} }, "another 30m0s after the merge of dev"},
+		"after a merge":      {func(s *Stage) { s.When.After = []v1alpha1.After{{Group: "merged", Delay: minutes(90)}} }, "waits after the merge of dev"},
 		"long after a merge": {func(s *Stage) { s.When.After = []v1alpha1.After{{Group: "merged", Delay: minutes(60)}} }, ""},
 		"after nobody":       {func(s *Stage) { s.When.After = []v1alpha1.After{{Group: "gone"}} }, "no pipelines"},
 		"promoted": {func(s *Stage) {
@@ -84,15 +84,11 @@ func TestWhatAMergeWaitsFor(t *testing.T) {
 		if v.Merge != (tc.want == "") || !strings.Contains(v.Message, tc.want) {
 			t.Errorf("%s: merged %v, %q; want %q", name, v.Merge, v.Message, tc.want)
 		}
-		// A message that names a time left has its end beside it, and no other has.
-		until := time.Time{}
-		if _, left, ok := strings.Cut(v.Message, "another "); ok {
-			length, err := time.ParseDuration(strings.Fields(left)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			until = now.Add(length)
-		}
+		// A message about something that passes by itself has its end beside it, and no other has.
+		until := map[string]time.Time{
+			"green for a while": now.Add(30 * time.Minute), "of another commit": now.Add(time.Minute),
+			"after a merge": now.Add(30 * time.Minute),
+		}[name]
 		if !v.Until.Equal(until) {
 			t.Errorf("%s: %q until %s, not %s", name, v.Message, v.Until, until)
 		}
@@ -272,5 +268,26 @@ func TestAPullRequestMergedWithinSecondsIsSeen(t *testing.T) {
 		if v.State != tc.want {
 			t.Errorf("%s: %s, want %s", name, v.State, tc.want)
 		}
+	}
+}
+
+// TestCountdownsAreStoredAsTheirEnd: a message with a duration would be wrong until the next look.
+func TestCountdownsAreStoredAsTheirEnd(t *testing.T) {
+	now := time.Date(2026, 11, 20, 17, 30, 0, 0, time.UTC)
+	s := Stage{
+		Name: "prod", Head: "own", Merge: v1alpha1.MergeWhenGreen, Waits: 1, HeadCommits: []string{"c1"},
+		When:    v1alpha1.MergeWhen{GreenFor: minutes(60)},
+		Request: &pullrequest.Request{Number: 1, State: pullrequest.StateOpen, HeadCommit: "c1"},
+		Checks:  []pullrequest.Check{{Name: "ci", State: pullrequest.CheckGreen}},
+		Known:   status.Group{Green: &status.Decision{Commit: "c1", At: now.Add(-30 * time.Minute)}},
+	}
+	v := Decide(Input{Now: now, Stages: []Stage{s}})[0]
+	if !v.Until.Equal(now.Add(30*time.Minute)) || v.Message != "green; must stay green" {
+		t.Errorf("%q until %s", v.Message, v.Until)
+	}
+	shown := StageStatus{Until: v.Until}
+	if at, later := shown.Remaining(now), shown.Remaining(now.Add(29*time.Minute+40*time.Second)); at != "30 min more" ||
+		later != "20 s more" || shown.Remaining(v.Until) != "" {
+		t.Errorf("%q, then %q", at, later)
 	}
 }

@@ -139,7 +139,7 @@ type Promotion struct {
 func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 	var out []Promotion
 	units, _ := p.unitsAndGroups()
-	all := isAllKnown(units, may)
+	all, rollbacks := isAllKnown(units, may), takenBackIn(p.Store.Rollbacks())
 	for _, u := range units {
 		to := reader{unit: u, may: may, all: all}
 		if to.own = u.firstOf(may); to.own == nil {
@@ -148,7 +148,10 @@ func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 		train := p.Store.Train(u.key)
 		one := Promotion{URL: to.own.to.URL, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: to.disclosableText(train.Stopped, train.Told)}
 		for _, g := range u.groups {
-			one.Stages = append(one.Stages, g.disclosableStageStatus(p.Store.Group(g.key), to))
+			one.Stages = append(one.Stages, g.disclosableStageStatus(p.Store.Group(g.key), rollbacks, to))
+		}
+		if one.Waves {
+			addHeldVersions(one.Stages)
 		}
 		out = append(out, one)
 	}
@@ -157,7 +160,7 @@ func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
 
 // disclosableStageStatus returns the state of a group, limited to the pipelines that may be disclosed. For a wave with
 // none of them it is only its state.
-func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatus {
+func (g *group) disclosableStageStatus(known status.Group, rollbacks takenBack, to reader) StageStatus {
 	s := StageStatus{Name: g.name, State: cmp.Or(known.State, StageIdle), Since: known.Since}
 	own := slices.IndexFunc(g.members, func(m member) bool { return to.may(m.key) })
 	if own < 0 && !to.all {
@@ -168,13 +171,11 @@ func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatu
 	if own >= 0 {
 		s.Head = g.members[own].head
 	}
-	if landed := known.Landed; landed != nil {
+	if landed := known.Landed; landed != nil && s.State != StageWaiting {
 		s.Number, s.URL = landed.Number, landed.URL
 	}
-	for _, m := range g.members {
-		if !to.may(m.key) {
-			continue
-		}
+	mine := slices.DeleteFunc(slices.Clone(g.members), func(m member) bool { return !to.may(m.key) })
+	for _, m := range mine {
 		s.Pipelines++
 		if m.control.OnHold != nil {
 			s.OnHold++
@@ -186,12 +187,14 @@ func (g *group) disclosableStageStatus(known status.Group, to reader) StageStatu
 		if r.State != v1alpha1.PullRequestClosed {
 			s.Waits++
 		}
-		if r.Number > s.Number {
+		if r.Number > s.Number && r.State != v1alpha1.PullRequestWaiting {
 			s.Number, s.URL = r.Number, r.URL
 		}
 		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // people merge it, so it needs no decision
 			s.State, s.Message, s.Since = StageOpen, "waits for people to merge it", r.Since.Time
 		}
 	}
+	s.addVersions(mine)
+	s.overrideState(mine, rollbacks, to)
 	return s
 }

@@ -27,12 +27,14 @@ type rollbacks struct {
 	store   *status.Store
 	queue   *queue.Queue
 	targets *publish.Targets
-	now     func() time.Time
-	log     *slog.Logger
+	// consider has pipelines look at what became of their branches; it may be nil.
+	consider func(ctx context.Context, pipelines []string, reason string) error
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 func (p *Promoter) rollbacks() rollbacks {
-	return rollbacks{p.Catalog, p.Store, p.Queue, p.Targets, p.now, p.Log}
+	return rollbacks{p.Catalog, p.Store, p.Queue, p.Targets, p.Consider, p.now, p.Log}
 }
 
 // cancel ends rollbacks of pipelines that were not done yet.
@@ -261,6 +263,11 @@ func (b rollbacks) end(ctx context.Context, r status.Rollback, state, message st
 		*stored = r
 		return true
 	})
+	if err == nil && changed && state == status.RollbackDone && b.consider != nil {
+		if failed := b.consider(ctx, r.Pipelines, "its last publish was rolled back"); failed != nil {
+			b.log.Warn("what was rolled back is read at the next interval", "error", failed)
+		}
+	}
 	return r, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -41,12 +42,17 @@ func admitToTrain(t *status.Train, revision string, now time.Time) (held string,
 		return "", false
 	case t.Revision != "" && t.Closed && t.Stopped == "":
 		changed, t.Held = !t.Held, true
-		return fmt.Sprintf("it waits until the waves of %s are through", t.Revision), changed
+		return fmt.Sprintf("waits for the rollout of %s to finish", shortRevision(t.Revision)), changed
 	case t.Revision == "" || t.Closed:
 		*t = status.Train{Started: now.UTC(), Held: t.Held}
 	}
 	t.Revision, t.Stopped, t.Told = revision, "", nil
 	return "", true
+}
+
+// shortRevision returns the abbreviated commit or digest of a revision.
+func shortRevision(revision string) string {
+	return fmt.Sprintf("%.12s", revision[strings.LastIndexByte(revision, ':')+1:])
 }
 
 // maxLooked bounds how many revisions of a train are remembered.

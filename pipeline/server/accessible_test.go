@@ -290,7 +290,7 @@ func TestPullRequestsAsStages(t *testing.T) {
 		}
 		got = append(got, strings.Join(names, " "))
 	}
-	want := "To be rendered 4: bad1 bad2 bad3 fresh|In review 1: open|Stopped by a person 2: closed edited|Merged 4: bad1 bad2 bad3 merged"
+	want := "To be rendered 4: bad1 bad2 bad3 fresh|Waits for its turn 0:|In review 1: open|Stopped by a person 2: closed edited|Merged 4: bad1 bad2 bad3 merged"
 	if strings.Join(got, "|") != want || !strings.Contains(p.text, "opened 2 days ago") || !strings.Contains(p.text, "from commits of <bdi>Ada ") {
 		t.Errorf("the stages are %q\n%s", got, p.text)
 	}

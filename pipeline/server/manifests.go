@@ -58,9 +58,11 @@ func newManifestReader(targets *publish.Targets) *manifestReader {
 
 // shownManifest is a manifest as it is shown.
 type shownManifest struct {
-	// File is where it is, in Target at Revision. Proposed reports whether it waits in a pull request.
+	// File is where it is, in Target at Revision. Proposed reports whether it waits in a pull request, Altered whether
+	// the branch was changed since the last publish, which was Published.
 	File, Target, Revision string
-	Proposed               bool
+	Proposed, Altered      bool
+	Published              string
 	Lines                  []lineData
 	// Injected are how many of the lines an injection made; LinesLeftOut are not shown.
 	Injected, LinesLeftOut int
@@ -101,6 +103,7 @@ func (m *manifestReader) workload(
 		if published == nil || published.Revision == "" {
 			continue
 		}
+		published = headOf(published, state)
 		contents, err := m.targets.Contents(ctx, p, to, published.Revision)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", to.Target(), err)
@@ -110,7 +113,7 @@ func (m *manifestReader) workload(
 			return nil, fmt.Errorf("reading %s: %w", to.Target(), err)
 		}
 		if text != nil {
-			return m.show(ctx, file, published, text), nil
+			return m.show(ctx, file, state, published, text), nil
 		}
 	}
 	return nil, nil
@@ -133,6 +136,7 @@ func (m *manifestReader) file(
 		if to.Target() != target || published == nil || published.Revision == "" {
 			continue
 		}
+		published = headOf(published, state)
 		contents, err := m.targets.Contents(ctx, p, to, published.Revision)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", target, err)
@@ -141,9 +145,22 @@ func (m *manifestReader) file(
 		if err != nil {
 			return nil, err
 		}
-		return m.show(ctx, name, published, text), nil
+		return m.show(ctx, name, state, published, text), nil
 	}
 	return nil, publish.ErrNoFile
+}
+
+// headOf returns what is published at the newest commit of the branch, where a rollback or a person has changed that.
+func headOf(published *v1alpha1.Published, state *status.State) *v1alpha1.Published {
+	if published.PullRequest != nil || state.BranchDrift() == "" {
+		return published
+	}
+	if head := state.Mesh.OnBranch.Revisions[published.Target]; head != "" {
+		at := *published
+		at.Revision = head
+		return &at
+	}
+	return published
 }
 
 // findWorkload returns the document of a workload and its file; nil for none. Files that are named after it come
@@ -190,6 +207,7 @@ func findWorkload(contents publish.Contents, name string) (file string, document
 func (m *manifestReader) show(
 	ctx context.Context,
 	file string,
+	state *status.State,
 	published *v1alpha1.Published,
 	text []byte,
 ) *shownManifest {
@@ -198,6 +216,11 @@ func (m *manifestReader) show(
 		Target:   published.Target,
 		Revision: published.Revision,
 		Proposed: published.PullRequest != nil,
+	}
+	for _, one := range state.Status.Published {
+		if one.Target == published.Target && one.Revision != published.Revision {
+			out.Altered, out.Published = true, one.Revision
+		}
 	}
 	if len(text) > maxManifest {
 		out.LinesLeftOut = bytes.Count(text, []byte("\n"))

@@ -124,11 +124,12 @@ func (v *pipelineViews) meshOf(
 		c.Pipelines++
 		c.addMesh(state.Mesh)
 		c.Different += len(different[p.Name])
-		for version, n := range state.MergedVersions() {
+		merged := state.Merged()
+		for version, n := range status.Versions(merged) {
 			c.versions[version] += n
 		}
-		if state.IsUnmerged() {
-			c.addNext(p, state.Mesh.Versions(), state.MergedVersions(), stages)
+		if state.WaitsForMerge() {
+			c.addNext(p, newVersions(state.Mesh.Rendered(), merged), stages)
 		}
 	}
 	for _, c := range byName {
@@ -224,8 +225,32 @@ func (c *clusterData) finish(classes map[string]string) {
 	})
 }
 
+// newVersions counts the workloads whose version changes by a merge, by their next version.
+func newVersions(rendered, merged []status.Proxies) map[string]int {
+	now, unnamed := map[string]string{}, map[string]int{}
+	for _, p := range merged {
+		unnamed[p.Version] += p.More
+		for _, name := range p.Workloads {
+			now[name] = p.Version
+		}
+	}
+	out := map[string]int{}
+	for _, p := range rendered {
+		n := max(0, p.More-unnamed[p.Version])
+		for _, name := range p.Workloads {
+			if now[name] != p.Version {
+				n++
+			}
+		}
+		if n > 0 {
+			out[p.Version] += n
+		}
+	}
+	return out
+}
+
 // addNext adds the workloads of a pipeline that get another version by the merge of what waits.
-func (c *clusterData) addNext(p row, versions, merged map[string]int, stages map[string]*waveStage) {
+func (c *clusterData) addNext(p row, versions map[string]int, stages map[string]*waveStage) {
 	for _, to := range p.entry.Pipeline.Spec.Publish {
 		published := publishedTo(p.Pipeline, to)
 		if to.Git == nil || published == nil || !published.PullRequest.Waits() {
@@ -233,9 +258,6 @@ func (c *clusterData) addNext(p row, versions, merged map[string]int, stages map
 		}
 		head := stageKey(to.Git.URL, to.Git.Branch, published.PullRequest.Head)
 		for version, n := range versions {
-			if n -= merged[version]; n <= 0 {
-				continue
-			}
 			one := c.next[version+" "+head]
 			if one == nil {
 				one = &nextVersion{Version: version, Pull: *published.PullRequest, Wave: stages[head]}

@@ -186,7 +186,9 @@ func TestAnUpgradeIsShownAsNext(t *testing.T) {
 	to := e.Pipeline.Spec.Publish[0]
 	head := to.Git.PullRequest.HeadOf(to.Git, "us")
 	state := &status.State{Mesh: &status.Mesh{
-		Merged: map[string]int{"1.31.1": 3},
+		OnBranch: &status.OnBranch{Proxies: []status.Proxies{
+			{Version: "1.31.1", Workloads: []string{"Deployment a/a", "Deployment a/b", "Deployment a/c"}},
+		}},
 		Decided: []status.Decided{
 			{
 				Action:    "injected",

@@ -38,9 +38,9 @@ func (h *pageHandler) meshOfRows(r *http.Request, rows []row, most int) meshData
 
 // meshPage shows the versions of Istio by cluster, what became of the workloads, and how long commits take.
 func (h *pageHandler) meshPage(w http.ResponseWriter, r *http.Request) {
-	rows := h.views.visibleRows(requestPrincipal(r), false)
+	rows := h.views.visibleRows(requestPrincipal(r), true)
 	now := time.Now()
 	data := meshPageData{meshData: h.meshOfRows(r, rows, maxClusters), Delays: drawDelays(rows, now)}
-	data.Rails = railsOf(h.wavesAndRollbacks(r).Promotions, now)
+	data.Rails = h.railsFor(r, h.wavesAndRollbacks(r).Promotions, rows)
 	h.pages.writePage(w, r, "mesh", "Mesh", data)
 }

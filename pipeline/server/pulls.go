@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/status"
 	"github.com/prerig/prerig/pipeline/promotion"
 )
 
@@ -25,9 +26,9 @@ type pullsData struct {
 	// Previews are pull requests to sources, of which MorePreviews are left out.
 	Previews     []Preview
 	MorePreviews int
-	// Waiting and Stopped count pull requests.
-	Waiting, Stopped int
-	LeftOut          int
+	// Waiting and Stopped count pull requests, Turn those that are not opened yet.
+	Waiting, Turn, Stopped int
+	LeftOut                int
 }
 
 // eventStreamPath implements livePage.
@@ -52,6 +53,7 @@ type stage struct {
 // The stages, from left to right.
 const (
 	stageRender = iota
+	stageTurn
 	stageReview
 	stageStopped
 	stageMerged
@@ -59,6 +61,7 @@ const (
 
 var stageTexts = []struct{ name, explanation string }{
 	{"To be rendered", "the last render failed, or has not run yet"},
+	{"Waits for its turn", "earlier waves come first"},
 	{"In review", "waiting to be merged"},
 	{"Stopped by a person", "closed, or with commits of a person"},
 	{"Merged", "nothing is waiting"},
@@ -87,7 +90,8 @@ func (h *pageHandler) pullsPage(w http.ResponseWriter, r *http.Request) {
 	data := pullsData{}
 	lanes := map[string]*lane{}
 	pulls := map[string]*pullData{}
-	for _, p := range h.views.visibleRows(requestPrincipal(r), false) {
+	rows := h.views.visibleRows(requestPrincipal(r), true)
+	for _, p := range rows {
 		if p.entry.Err != nil {
 			continue
 		}
@@ -108,7 +112,12 @@ func (h *pageHandler) pullsPage(w http.ResponseWriter, r *http.Request) {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
 	data.Promotions = h.wavesAndRollbacks(r)
-	data.Rails = railsOf(data.Promotions.Promotions, time.Now())
+	data.Rails = h.railsFor(r, data.Promotions.Promotions, rows)
+	for _, one := range data.Promotions.Rollbacks {
+		if one.State == status.RollbackOpen {
+			data.Waiting++
+		}
+	}
 	data.Previews = h.views.previewsFor(requestPrincipal(r))
 	data.MorePreviews = max(0, len(data.Previews)-shownPreviews)
 	data.Previews = data.Previews[:len(data.Previews)-data.MorePreviews]
@@ -136,25 +145,32 @@ func (d *pullsData) placeInStage(lanes map[string]*lane, pulls map[string]*pullD
 	case published.PullRequest == nil:
 		l.Stages[stageMerged].addUnrepresentedPipeline(p)
 	default:
-		at := stageReview
-		if published.PullRequest.State != v1alpha1.PullRequestOpen {
-			at = stageStopped
+		at := stageStopped
+		switch published.PullRequest.State {
+		case v1alpha1.PullRequestOpen:
+			at = stageReview
+		case v1alpha1.PullRequestWaiting:
+			at = stageTurn
 		}
 		d.addPull(&l.Stages[at], pulls, key, p, published.PullRequest)
 	}
 }
 
 // addPull adds a pipeline to its pull request.
-func (d *pullsData) addPull(at *stage, pulls map[string]*pullData, lane string, p row, status *v1alpha1.PullRequestStatus) {
-	key := strings.Join([]string{lane, status.Head, strconv.FormatInt(status.Number, 10), status.State}, " ")
+func (d *pullsData) addPull(at *stage, pulls map[string]*pullData, lane string, p row, pull *v1alpha1.PullRequestStatus) {
+	key := strings.Join([]string{lane, pull.Head, strconv.FormatInt(pull.Number, 10), pull.State}, " ")
 	one := pulls[key]
 	if one == nil {
-		one = &pullData{PullRequestStatus: *status}
+		one = &pullData{PullRequestStatus: *pull}
 		pulls[key] = one
 		at.Pulls = append(at.Pulls, one)
-		if status.State == v1alpha1.PullRequestOpen {
+		switch pull.State {
+		case v1alpha1.PullRequestOpen:
 			d.Waiting++
-		} else {
+		case v1alpha1.PullRequestWaiting:
+			d.Turn++
+			one.Number, one.URL = 0, "" // it has none yet
+		default:
 			d.Stopped++
 		}
 	}

@@ -20,9 +20,9 @@ type listQuery struct {
 	Inside    bool
 	// Says is the ID of a message, or "" for all.
 	Says string
-	// Policy is the key of a policy, "" for all pipelines.
-	Policy string
-	Page   int
+	// Policy is the key of a policy, "" for all pipelines; Wave is that of a wave.
+	Policy, Wave string
+	Page         int
 }
 
 // The orders of the list.
@@ -33,7 +33,9 @@ const (
 )
 
 func readQuery(values url.Values) listQuery {
-	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort"), Says: values.Get("says"), Policy: values.Get("policy")}
+	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort"), Says: values.Get("says"), Policy: values.Get("policy"),
+		Wave: values.Get("wave"),
+	}
 	q.Page, _ = strconv.Atoi(values.Get("page"))
 	q.Page = max(1, q.Page)
 	if q.Sort != sortName && q.Sort != sortTime {
@@ -61,7 +63,7 @@ func (q listQuery) linkWith(change func(*listQuery)) string {
 
 func (q listQuery) encode() string {
 	values := url.Values{}
-	for key, value := range map[string]string{"state": q.State, "find": q.Find, "group": q.Group, "says": q.Says, "policy": q.Policy} {
+	for key, value := range map[string]string{"state": q.State, "find": q.Find, "group": q.Group, "says": q.Says, "policy": q.Policy, "wave": q.Wave} {
 		if value != "" {
 			values.Set(key, value)
 		}
@@ -105,6 +107,9 @@ func (q listQuery) matchesFilters(p row) bool {
 		return false
 	}
 	if q.Policy != "" && !slices.Contains(policiesOf(p), q.Policy) {
+		return false
+	}
+	if q.Wave != "" && !slices.Contains(waveKeys(p), q.Wave) {
 		return false
 	}
 	return q.Says == "" || comparableMessageID(p) == q.Says

@@ -103,14 +103,7 @@ func (h *pageHandler) addMesh(r *http.Request, data *pipelineData, e catalog.Ent
 	graph := graphOf(p, h.views.visibleRows(who, false))
 	data.Graph = &graph
 	data.Workloads, data.MoreWorkloads = h.views.workloadsOf(p, h.differences(who, []row{p})[e.Key])
-	versions := map[string]int{}
-	for _, one := range data.Workloads {
-		versions[one.Version]++
-	}
-	delete(versions, "")
-	for i, class := 0, versionClasses(versions); i < len(data.Workloads); i++ {
-		data.Workloads[i].Class = class[data.Workloads[i].Version]
-	}
+	colourVersions(data.Workloads, nil)
 	if left := len(data.Workloads) - shownWorkloads; left > 0 {
 		data.Workloads, data.MoreWorkloads = data.Workloads[:shownWorkloads], data.MoreWorkloads+left
 	}

@@ -151,7 +151,8 @@ func saveUpgraded(t *testing.T, s *Server, p *v1alpha1.RenderPipeline, targets *
 		Istio:          "1.32",
 	}
 	if cluster != "eu" {
-		state.Mesh.Merged = map[string]int{"1.31.4": 2}
+		old := status.Proxies{Version: "1.31.4", Workloads: state.Mesh.Decided[0].Workloads}
+		state.Mesh.OnBranch = &status.OnBranch{Proxies: []status.Proxies{old}}
 		published.IstioBefore = "1.31"
 		published.PullRequest = &v1alpha1.PullRequestStatus{
 			Number: 41, URL: "https://git.example.com/shop/rendered/pulls/41", State: v1alpha1.PullRequestOpen,
@@ -240,7 +241,7 @@ func saveWaves(t *testing.T, s *Server, url string) {
 			v1alpha1.BranchKey(url, to.Branch)+"\n"+head,
 			func(g *status.Group) bool {
 				g.Head, g.State, g.Since = head, promotion.StageWaiting, now.Add(-20*time.Minute)
-				g.Say(status.Plain("waits for eu: is green, and has to be for another 6m0s"))
+				g.Say(status.Plain("waits for eu: green; must stay green"))
 				if cluster == "eu" {
 					g.State, g.Since, g.Until = promotion.StageVerifying, now.Add(
 						-4*time.Minute,
@@ -252,7 +253,7 @@ func saveWaves(t *testing.T, s *Server, url string) {
 						URL:    "https://git.example.com/shop/rendered/pulls/40",
 						At:     now.Add(-4 * time.Minute),
 					}
-					g.Say(status.Plain("is green, and has to be for another 6m0s"))
+					g.Say(status.Plain("green; must stay green"))
 				}
 				return true
 			},
@@ -290,7 +291,7 @@ func TestPagesOfAnUpgrade(t *testing.T) {
 	}
 	if got := strings.Join(numbersOf(v.visit("/pull-requests"), "stop"), "|"); !strings.Contains(
 		got,
-		"eu 4 pipelines Verifying",
+		"eu 4 pipelines 1.32.0 Verifying",
 	) ||
 		!strings.Contains(got, "5 min left") && !strings.Contains(got, "6 min left") {
 		t.Errorf("the rail is %q", got)
@@ -302,7 +303,7 @@ func TestPagesOfAnUpgrade(t *testing.T) {
 		got.text,
 		"proposed for",
 	) ||
-		!strings.Contains(got.text, "it is not merged yet") {
+		!strings.Contains(got.text, `<span class="state open">in review</span>`) {
 		t.Errorf("a workload that waits:\n%s", got.text)
 	}
 	if got := v.visit("/pipeline?name=shop/cart-eu"); !strings.Contains(

@@ -50,10 +50,12 @@ func (h *pageHandler) workloadPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	data := workloadData{workloadRow: workload, Pipe: h.views.viewPipeline(e)}
-	data.Class = "v0"
+	shown := []workloadRow{data.workloadRow}
+	colourVersions(shown, nil)
+	data.workloadRow = shown[0]
 	data.Ticks = drawTicks(data.Pipe.Runs)
-	for _, code := range data.Codes {
-		data.Rules = append(data.Rules, explainRule(code))
+	for _, one := range data.Codes {
+		data.Rules = append(data.Rules, explainRule(one.Code))
 	}
 	data.Findings = findingsAbout(data.Pipe.Runs, workload.Name)
 	var err error

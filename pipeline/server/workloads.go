@@ -5,6 +5,7 @@ package server
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +19,8 @@ import (
 type workloadQuery struct {
 	// Show is one of the filters, "" for all; Version and Reason restrict it further.
 	Show, Version, Reason, Find string
+	// Namespace restricts it, too; "" for all.
+	Namespace string
 	// Cluster is the cluster whose workloads are listed if InCluster is set.
 	Cluster   string
 	InCluster bool
@@ -33,14 +36,16 @@ const (
 	showDifferent = "different"
 )
 
+// anyCluster is the value of the choice of all clusters in a form: "" is no cluster.
+const anyCluster = "*"
+
 var workloadFilters = []string{showInjected, showSkipped, showRisky, showRejected, showDifferent}
 
 func readWorkloadQuery(values url.Values) workloadQuery {
 	q := workloadQuery{
-		Show: values.Get(
-			"show",
-		), Version: values.Get("version"), Reason: values.Get("reason"), Find: strings.TrimSpace(values.Get("find")),
-		Cluster: values.Get("cluster"), InCluster: values.Has("cluster"),
+		Show: values.Get("show"), Version: values.Get("version"), Reason: values.Get("reason"),
+		Find: strings.TrimSpace(values.Get("find")), Namespace: values.Get("namespace"),
+		Cluster: values.Get("cluster"), InCluster: values.Has("cluster") && values.Get("cluster") != anyCluster,
 	}
 	if !slices.Contains(workloadFilters, q.Show) {
 		q.Show = ""
@@ -53,7 +58,9 @@ func readWorkloadQuery(values url.Values) workloadQuery {
 // link returns the address of the list.
 func (q workloadQuery) link() string {
 	values := url.Values{}
-	given := map[string]string{"show": q.Show, "version": q.Version, "reason": q.Reason, "find": q.Find}
+	given := map[string]string{
+		"show": q.Show, "version": q.Version, "reason": q.Reason, "find": q.Find, "namespace": q.Namespace,
+	}
 	for key, value := range given {
 		if value != "" {
 			values.Set(key, value)
@@ -86,7 +93,8 @@ func (q workloadQuery) matches(w workloadRow) bool {
 	find := strings.ToLower(q.Find)
 	names := strings.ToLower(w.Name + "\n" + w.Pipeline)
 	return (!q.InCluster || w.Cluster == q.Cluster) && (q.Version == "" || w.Version == q.Version) &&
-		(q.Reason == "" || w.Short == q.Reason) && strings.Contains(names, find)
+		(q.Reason == "" || w.Short == q.Reason) && (q.Namespace == "" || w.namespace() == q.Namespace) &&
+		strings.Contains(names, find)
 }
 
 // workloadRow is a workload as the last render of its pipeline left it.
@@ -95,16 +103,43 @@ type workloadRow struct {
 	Name, Pipeline, Cluster string
 	// State is injected or skipped; Reason is why, Short the same in a few words where it is skipped.
 	State, Reason, Short string
-	// Version of Istio's proxy that it has, with the class of its colour; Merged reports whether the cluster is to
-	// have that now.
+	// Version of Istio's proxy that the cluster is to have now, with the class of its colour.
 	Version, Class string
-	Merged         bool
-	// Codes of the rules that have found something; Rejected reports whether one of them closed a gate, Different
+	// Next is the version of the last render where that is another one and waits, "" otherwise; Drops reports that
+	// it has no sidecar. Note describes why the cluster does not have the last render, with the class NoteClass.
+	Next, NextClass string
+	Drops           bool
+	Note, NoteClass string
+	// Codes of the rules that have found something, with how often; Rejected reports whether one of them closed a gate, Different
 	// whether its pods differ in the cluster.
-	Codes               []string
+	Codes               []codeCount
 	Rejected, Different bool
 
 	order string // by which workloads are sorted: the name without the kind comes first
+}
+
+// codeCount is how often a rule has found something about a workload. The code is "" for findings without a rule.
+type codeCount struct {
+	Code, Title string
+	N           int
+}
+
+// countCodes returns the rules that have found something about a workload.
+func countCodes(f status.WorkloadFinding) (out []codeCount) {
+	for _, code := range f.Codes {
+		out = append(out, codeCount{code, explainRule(code).Title, max(1, f.Counts[code])})
+	}
+	return out
+}
+
+// namespace is that of the workload, "" where its name has none.
+func (w workloadRow) namespace() string {
+	_, name, _ := strings.Cut(w.Name, " ")
+	namespace, _, found := strings.Cut(name, "/")
+	if !found {
+		return ""
+	}
+	return namespace
 }
 
 // Link is the address of the page of the workload.
@@ -137,16 +172,25 @@ func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []wor
 	for _, f := range state.Mesh.Findings {
 		findings[f.Workload] = f
 	}
-	cluster, merged := clusterOf(p), !state.IsUnmerged()
+	cluster, note := clusterOf(p), noteOf(state, v.store.Control(p.Name))
+	merged, unnamed := map[string]string{}, ""
+	for _, proxies := range state.Merged() {
+		if proxies.More > 0 {
+			unnamed = proxies.Version
+		}
+		for _, name := range proxies.Workloads {
+			merged[name] = proxies.Version
+		}
+	}
 	for _, d := range state.Mesh.Decided {
 		more += d.More
 		one := workloadRow{
-			Pipeline: p.Name,
-			Cluster:  cluster,
-			State:    showSkipped,
-			Reason:   d.Reason,
-			Version:  d.Version,
-			Merged:   merged,
+			Pipeline:  p.Name,
+			Cluster:   cluster,
+			State:     showSkipped,
+			Reason:    d.Reason,
+			Note:      note.text,
+			NoteClass: note.class,
 		}
 		if isInjected(d) {
 			one.State = showInjected
@@ -156,7 +200,12 @@ func (v *pipelineViews) workloadsOf(p row, different map[string]bool) (out []wor
 		for _, name := range d.Workloads {
 			kind, short, _ := strings.Cut(name, " ")
 			one.Name, one.Different, one.order = name, different[name], short+" "+kind
-			one.Codes, one.Rejected = findings[name].Codes, findings[name].Rejected
+			one.Codes, one.Rejected = countCodes(findings[name]), findings[name].Rejected
+			one.Version = cmp.Or(merged[name], unnamed)
+			one.Next, one.Drops = "", false
+			if note.isPending && one.Version != d.Version {
+				one.Next, one.Drops = d.Version, d.Version == ""
+			}
 			out = append(out, one)
 		}
 	}
@@ -175,6 +224,36 @@ type workloadsData struct {
 	Pages []sortLink
 	// Compared reports whether any cluster is compared with what is committed.
 	Compared bool
+	// Clusters, Versions and Namespaces are the choices of the form.
+	Clusters, Versions, Namespaces []choice
+}
+
+// choice is a value that a form offers.
+type choice struct {
+	Value, Text string
+	Chosen      bool
+}
+
+// maxChoices is how many values one field of a form offers.
+const maxChoices = 500
+
+// addChoices adds the choices of the form.
+func (d *workloadsData) addChoices(clusters, versions, namespaces map[string]int) {
+	d.Clusters = []choice{{anyCluster, "all clusters", !d.InCluster}}
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		d.Clusters = append(d.Clusters, choice{name, cmp.Or(name, "no cluster"), d.InCluster && d.Cluster == name})
+	}
+	d.Versions = []choice{{"", "all versions", d.Version == ""}}
+	for _, name := range slices.SortedFunc(maps.Keys(versions), newestFirst) {
+		d.Versions = append(d.Versions, choice{name, "Istio " + name, d.Version == name})
+	}
+	d.Namespaces = []choice{{"", "all namespaces", d.Namespace == ""}}
+	for _, name := range slices.Sorted(maps.Keys(namespaces)) {
+		d.Namespaces = append(d.Namespaces, choice{name, name, d.Namespace == name})
+	}
+	for _, list := range []*[]choice{&d.Clusters, &d.Versions, &d.Namespaces} {
+		*list = (*list)[:min(len(*list), maxChoices)]
+	}
 }
 
 type showLink struct {
@@ -195,12 +274,15 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 	rows := h.views.visibleRows(who, false)
 	different := h.differences(who, rows)
 	counts, versions := map[string]int{}, map[string]int{}
+	clusters, namespaces := map[string]int{}, map[string]int{}
 	for _, p := range rows {
 		all, more := h.views.workloadsOf(p, different[p.Name])
 		data.Total += len(all) + more
 		data.More += more
 		for _, one := range all {
 			versions[one.Version]++
+			clusters[one.Cluster]++
+			namespaces[one.namespace()]++
 			if !data.matches(one) {
 				continue
 			}
@@ -216,11 +298,10 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	delete(versions, "")
+	delete(namespaces, "")
+	data.addChoices(clusters, versions, namespaces)
 	data.cutToPage()
-	classes := versionClasses(versions)
-	for i := range data.Workloads {
-		data.Workloads[i].Class = classes[data.Workloads[i].Version]
-	}
+	colourVersions(data.Workloads, versions)
 	for _, show := range append([]string{""}, workloadFilters...) {
 		link := data.linkWith(func(q *workloadQuery) { q.Show = show })
 		data.Shows = append(
@@ -229,6 +310,21 @@ func (h *pageHandler) workloadsPage(w http.ResponseWriter, r *http.Request) {
 		)
 	}
 	h.pages.writePage(w, r, "workloads", "Workloads", data)
+}
+
+// colourVersions sets the classes of the versions of workloads; versions are all that a page may show.
+func colourVersions(workloads []workloadRow, versions map[string]int) {
+	all := map[string]int{}
+	maps.Copy(all, versions)
+	for _, one := range workloads {
+		all[one.Version]++
+		all[one.Next]++
+	}
+	delete(all, "")
+	classes := versionClasses(all)
+	for i := range workloads {
+		workloads[i].Class, workloads[i].NextClass = classes[workloads[i].Version], classes[workloads[i].Next]
+	}
 }
 
 // cutToPage leaves the workloads of the page that is asked for, those that need attention first.

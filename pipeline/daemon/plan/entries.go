@@ -38,6 +38,10 @@ func (s *sourcePlan) planEntries(ctx context.Context, entries []catalog.Entry, r
 	for i, e := range entries {
 		job, control := s.cause.newJob(e), s.p.Store.Control(e.Key)
 		if e.Pipeline.Spec.Suspend || control.Suspended {
+			if s.isBranchNews(ctx, e, published) {
+				job.Drift = true
+				s.jobs = append(s.jobs, job)
+			}
 			continue
 		}
 		if s.p.Store.IsDoubted(e.Key, e.Object) {
@@ -97,4 +101,18 @@ func (s *sourcePlan) isNeeded(ctx context.Context, e catalog.Entry, state *statu
 		return "what is published was changed by someone else", true
 	}
 	return "", false
+}
+
+// isBranchNews reports whether a run has to read what the target branches have of a pipeline that publishes nothing at
+// present.
+func (s *sourcePlan) isBranchNews(ctx context.Context, e catalog.Entry, published *publish.Targets) bool {
+	state := s.p.Store.Get(e.Key)
+	switch {
+	case !s.cause.Drift || s.pending[e.Key] || len(state.Status.Published) == 0:
+		return false
+	case s.cause.Moved || state.WaitsForMerge():
+		return true
+	}
+	found, ok := s.p.findDrift(ctx, published, e.Pipeline, state, s.cause.Since)
+	return ok && found != state.BranchDrift()
 }

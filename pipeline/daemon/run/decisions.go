@@ -115,8 +115,15 @@ func workloadFindings(
 		}
 		out[i].Rejected = out[i].Rejected || refused && publish.CheckFindings(gates, result.Results{one}) != nil
 		code := cmp.Or(one.Tags[result.TagCode], string(one.Severity))
-		if len(out[i].Codes) < maxCodes && !slices.Contains(out[i].Codes, code) {
-			out[i].Codes = append(out[i].Codes, code)
+		found := &out[i]
+		switch {
+		case slices.Contains(found.Codes, code):
+			if found.Counts == nil {
+				found.Counts = map[string]int{}
+			}
+			found.Counts[code] = max(1, found.Counts[code]) + 1
+		case len(found.Codes) < maxCodes:
+			found.Codes = append(found.Codes, code)
 		}
 	}
 	for _, one := range results {

@@ -152,30 +152,3 @@ func TestDecisionsAreBounded(t *testing.T) {
 		t.Errorf("%d workloads in %d bytes, %d with findings", n, size, len(got.Findings))
 	}
 }
-
-// TestMergedVersionsStayUntilTheMerge: what waits in a pull request is not what a cluster has.
-func TestMergedVersionsStayUntilTheMerge(t *testing.T) {
-	s := &status.State{
-		Mesh: &status.Mesh{
-			Merged:  map[string]int{"1.31.1": 2},
-			Decided: []status.Decided{{Version: "1.32.0", Workloads: []string{"a"}, More: 1}},
-		},
-	}
-	for _, step := range []struct {
-		outcome string
-		pull    *v1alpha1.PullRequestStatus
-		want    map[string]int
-	}{
-		{status.Published, &v1alpha1.PullRequestStatus{}, map[string]int{"1.31.1": 2}},
-		{status.Refused, nil, map[string]int{"1.31.1": 2}},
-		{status.Published, nil, map[string]int{"1.32.0": 2}},
-	} {
-		s.Seen.Outcome, s.Status.Published = step.outcome, []v1alpha1.Published{{PullRequest: step.pull}}
-		if diff := cmp.Diff(step.want, s.MergedVersions()); diff != "" {
-			t.Errorf("%+v: %s", step, diff)
-		}
-	}
-	if got := (&status.State{}).MergedVersions(); len(got) != 0 {
-		t.Errorf("a pipeline that never ran has %v", got)
-	}
-}

@@ -86,10 +86,14 @@ func (a *attempt) recordDrift(ctx context.Context) error {
 		entry.Outcome, entry.Message = status.Unchanged, "what is published is again as it was written"
 		a.state.NotePublished(now, false)
 		a.state.Ready(now, true, meta.SucceededReason, entry.Message, false)
+		if a.state.Mesh != nil && !a.state.WaitsForMerge() {
+			a.state.Mesh.OnBranch = nil
+		}
 	} else {
 		entry.Outcome, entry.Message = status.Drifted, status.OneLine(driftMessage(a.p.Spec.Drift, a.drift.found, a.state.Repairs(now)))
 		a.state.NoteDrift(now, a.drift.found, entry.Message)
 		a.log.Warn("others have changed what is published", "drift", a.drift.found)
+		a.refreshBranches(ctx, a.drift.found)
 	}
 	a.state.Seen.Resolved = a.resolved.UTC()
 	return a.saveRun(ctx, entry, nil)

@@ -28,6 +28,7 @@ import (
 // recordRun records the outcome of the run and sends notifications.
 func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if a.skipped && err == nil {
+		a.settleBranches(ctx)
 		if a.drift.isNewDrift(a.state) {
 			return a.recordDrift(ctx)
 		}
@@ -40,7 +41,9 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	entry := a.historyEntry(err, now)
 	var stage *StageError
 	errors.As(err, &stage)
+	before := a.state.Merged()
 	a.updateState(entry, stage, now)
+	a.recordBranches(ctx, before, stage)
 	if entry.Diff = a.r.differences.saveInTime(ctx, diffSubject{a.entry.Key, entry.ID, a.log}, a.published); entry.Diff {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
@@ -198,7 +201,6 @@ func (a *attempt) waitsForTurn() bool {
 // updateState brings the state up to date.
 func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
-	merged := s.MergedVersions()
 	s.Observed = a.p.SpecDigest()
 	if a.built != nil { // otherwise the output of an earlier run is still unknown
 		s.Publishing = a.published.reasonToWait() != "" // then the next look at the source renders again
@@ -220,9 +222,6 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 	}
 	if a.built != nil && a.built.Response != nil {
 		s.Mesh = meshOf(a.built.Response, a.p.Spec.Gates, entry.Outcome == status.Refused)
-		if s.IsUnmerged() {
-			s.Mesh.Merged = merged
-		}
 	}
 	if stage != nil {
 		s.Seen.Stage = stage.Stage

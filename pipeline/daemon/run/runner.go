@@ -163,7 +163,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	control := r.Store.Control(job.Pipeline)
 	if entry.Pipeline.Spec.Suspend || control.Suspended {
 		log.Debug("the pipeline is suspended")
-		return r.recordHandledRequest(ctx, entry, state, revision, control)
+		return r.lookWhileStopped(ctx, entry, job, state, revision, control)
 	}
 	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer r.Targets.Leave(job.Cause, job.Pipeline)
@@ -243,17 +243,6 @@ func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
 		r.ReadCluster()
 	}
 	return &queue.RetryError{After: after, Err: errors.New("this process sees another state of the cluster than the job was planned with")}
-}
-
-// recordHandledRequest notes that a reconcile request was seen, for those who wait for it.
-func (r *Runner) recordHandledRequest(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
-	if !state.NoteRequests(e.Pipeline, control) {
-		return nil
-	}
-	if _, err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
-		return &queue.RetryError{After: time.Second, Err: err}
-	}
-	return nil
 }
 
 // StageError is the error of a run with the stage that it came from.

@@ -184,7 +184,7 @@ func TestTheEndOfAFailureIsTold(t *testing.T) {
 func TestAResultThatWaitsForItsWaveIsNotToldAsPublished(t *testing.T) {
 	l := &listener{}
 	p := newTelling(t, l, strings.Replace(publishByPullRequest, "bot}", "bot}, groupBy: Label, label: wave, waves: {order: [a, b]}", 1), tellCommit)
-	const held = "it waits until the waves of main@sha1:1234 are through"
+	const held = "waits for the rollout of 1234 to finish"
 	turn := publish.Turn{Open: true, Held: held}
 	p.runner.Targets.Turn = func(_ context.Context, _ *v1alpha1.GitPublish, _, revision string) (publish.Turn, error) {
 		if revision == "" {

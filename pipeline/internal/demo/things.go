@@ -36,7 +36,7 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 	if err != nil {
 		return nil, err
 	}
-	status := fmt.Sprintf("%s status --state %s", d.Shown, d.state())
+	status := fmt.Sprintf("%s daemon status --state %s", d.Shown, d.state())
 	inConfig := "git -C " + d.source.Work
 	return []thing{
 		{
@@ -62,8 +62,8 @@ func (d *demo) things(ctx context.Context) ([]thing, error) {
 			},
 		},
 		{
-			title:   "Look at the change by hand, and undo it.",
-			command: fmt.Sprintf("%[1]s reconcile %[2]s --force --dry-run --state %[3]s && %[1]s reconcile %[2]s --force --wait --state %[3]s", d.Shown, driftedPipeline, d.state()),
+			title:   "Look at the manual change, and undo it.",
+			command: fmt.Sprintf("%[1]s daemon reconcile %[2]s --force --dry-run --state %[3]s && %[1]s daemon reconcile %[2]s --force --wait --state %[3]s", d.Shown, driftedPipeline, d.state()),
 			shown: func(ctx context.Context) error {
 				if err := d.waitForState(ctx, driftedPipeline, "Ready"); err != nil {
 					return err
