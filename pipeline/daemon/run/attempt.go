@@ -62,7 +62,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 		logPanic(a.log, "fetching has panicked", err)
 		return &StageError{Stage: status.StageSource, Final: errors.Is(err, tree.ErrOccupied), Err: err}
 	}
-	forced := a.isForced()
+	forced := isForced(a.job, a.control, a.state)
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
 		if err := a.settleReviewedPullRequests(ctx); err != nil {
@@ -163,8 +163,8 @@ func (r *Runner) storePublishingNotes(ctx context.Context, notes []*publish.Note
 }
 
 // isForced reports whether a render was requested although no input has changed.
-func (a *attempt) isForced() bool {
-	return a.job.Force || a.control.Force && a.state.Requests(a.control)
+func isForced(job queue.Job, control status.Control, state *status.State) bool {
+	return job.Force || control.Force && state.Requests(control)
 }
 
 // runSafely runs, and turns a panic into an error of the stage that it was in.

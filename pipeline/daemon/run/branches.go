@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/daemon/status"
@@ -83,11 +84,11 @@ func proxiesOf(versions map[string]string) []status.Proxies {
 }
 
 // isMerged reports whether the target branches have all of the result.
-func (a *attempt) isMerged() bool {
-	if len(a.published) < len(a.p.Spec.Publish) || a.built.UnitError() != nil {
+func (t targetResults) isMerged(p *v1alpha1.RenderPipeline, built *build.Built) bool {
+	if len(t) < len(p.Spec.Publish) || built.UnitError() != nil {
 		return false
 	}
-	return !slices.ContainsFunc(a.published, func(t targetResult) bool {
+	return !slices.ContainsFunc(t, func(t targetResult) bool {
 		return t.err != nil || t.receipt.Held != "" || t.published.PullRequest != nil
 	})
 }
@@ -98,7 +99,7 @@ func (a *attempt) recordBranches(ctx context.Context, before []status.Proxies, s
 	if a.built == nil || a.built.Response == nil {
 		return
 	}
-	if a.isMerged() {
+	if a.published.isMerged(a.p, a.built) {
 		a.state.Mesh.OnBranch = nil
 		return
 	}

@@ -32,7 +32,7 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 		if a.drift.isNewDrift(a.state) {
 			return a.recordDrift(ctx)
 		}
-		if a.endsFailure() {
+		if endsFailure(a.state, a.settled.looked) {
 			return a.recordRecovery(ctx)
 		}
 		return a.finishSkipped(ctx)
@@ -97,12 +97,12 @@ func (a *attempt) saveState(ctx context.Context) (err error) {
 
 // endsFailure reports whether the state records a failure that is over although the run had no work: the source, or
 // a result that waits for people, can be read again.
-func (a *attempt) endsFailure() bool {
-	c := a.state.Condition()
-	if c == nil || a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused {
+func endsFailure(state *status.State, looked bool) bool {
+	c := state.Condition()
+	if c == nil || state.Seen.Outcome == status.Failed || state.Seen.Outcome == status.Refused {
 		return false
 	}
-	return c.Reason == v1alpha1.ReasonSourceFailed || a.settled.looked && c.Reason == v1alpha1.ReasonPublishFailed
+	return c.Reason == v1alpha1.ReasonSourceFailed || looked && c.Reason == v1alpha1.ReasonPublishFailed
 }
 
 // recordRecovery records that a failure is over, and sends notifications: receivers of the failure would otherwise
@@ -183,7 +183,7 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 		return status.Refused, status.OneLine(err.Error())
 	case err != nil:
 		return status.Failed, status.OneLine(err.Error())
-	case a.waitsForTurn():
+	case a.published.waitsForTurn(a.staleRemoved):
 		return status.Unchanged, status.Count(entry.Objects, "object") // why it waits follows
 	case !a.published.hasChanged() && !a.staleRemoved:
 		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
@@ -194,8 +194,8 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 }
 
 // waitsForTurn reports whether no output was published because a result has to wait for its turn.
-func (a *attempt) waitsForTurn() bool {
-	return a.published.reasonToWait() != "" && !a.published.hasChanged() && !a.staleRemoved
+func (t targetResults) waitsForTurn(staleRemoved bool) bool {
+	return t.reasonToWait() != "" && !t.hasChanged() && !staleRemoved
 }
 
 // updateState brings the state up to date.
@@ -237,7 +237,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		return
 	}
 	forgetStaleTargets(a.state, a.p.Spec.Publish)
-	if a.isForced() && !a.drift.repairs {
+	if isForced(a.job, a.control, a.state) && !a.drift.repairs {
 		s.ForgetRepairs()
 	}
 	s.NotePublished(now, a.drift.repairs)

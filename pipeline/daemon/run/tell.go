@@ -31,7 +31,7 @@ func (a *attempt) notifyReceivers(ctx context.Context, entry status.Run, stage *
 		return
 	}
 	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published,
-		Changed: a.published.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.published.reasonToWait() == "", Waits: stage == nil && a.waitsForTurn()}
+		Changed: a.published.hasChanged() || a.staleRemoved || a.unsure && len(a.published) > 0 && a.published.reasonToWait() == "", Waits: stage == nil && a.published.waitsForTurn(a.staleRemoved)}
 	last := &a.state.Runs[0]
 	told.Run.ID = last.ID // who has heard of it after all knows it again
 	if a.snapshot != nil {
