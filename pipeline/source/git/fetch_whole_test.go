@@ -4,9 +4,12 @@
 package git
 
 import (
+	"bytes"
+	"compress/zlib"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -59,13 +62,36 @@ func TestAnOldCommitIsWhole(t *testing.T) {
 	if _, err := tree.NewView(m.Tree(second), tree.Limits{}).Read("shared/a"); err == nil {
 		t.Fatal("the case loses nothing")
 	}
+	putLooseCommit(t, repository.Bare, m.dir, second.Hash.String())
 	if !m.Has(second.Hash) {
-		t.Fatal("the commit itself is gone")
+		t.Fatal("the commit itself is missing")
 	}
 	again := fetch(Ref{Commit: second.Hash})
 	for name, want := range map[string]string{"shared/a": "one", "shared/b": "two", "more/f7": more["more/f7"]} {
 		if got, err := tree.NewView(m.Tree(again), tree.Limits{}).Read(name); err != nil || string(got) != want {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
+	}
+}
+
+// putLooseCommit writes a commit of a repository into a mirror, without its files.
+func putLooseCommit(t *testing.T, repository, mirror, hash string) {
+	t.Helper()
+	content, err := exec.Command("git", "-C", repository, "cat-file", "commit", hash).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	w := zlib.NewWriter(&text)
+	fmt.Fprintf(w, "commit %d\x00%s", len(content), content)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(mirror, "objects", hash[:2], hash[2:])
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
