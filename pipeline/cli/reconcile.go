@@ -26,7 +26,7 @@ func newReconcile(streams Streams) *cobra.Command {
 	cmd := newCommand("reconcile PIPELINE... | --all", "Run pipelines now")
 	cmd.Long = `Ask a running daemon to check the sources of pipelines now. With --wait, wait until it is
 done, and fail if one of the pipelines is not Ready. Pipelines that are on hold or suspended
-are not run.`
+are not run, which is a failure for those that are named.`
 	cmd.Example = `  prerig daemon reconcile team/shop --wait
   prerig daemon reconcile team/shop --force --dry-run
   prerig daemon reconcile --all --force`
@@ -69,7 +69,11 @@ are not run.`
 			fmt.Fprintf(streams.Err, "requested %s\n", countWithNoun(len(answer.Pipelines), "pipeline"))
 			return nil
 		}
-		return awaitAllHandled(cmd.Context(), streams, &d, answer.Answer, timeout, format)
+		err := awaitAllHandled(cmd.Context(), streams, &d, answer.Answer, timeout, format)
+		if stopped := (stoppedError{}); request.All && errors.As(err, &stopped) {
+			return nil // it was not asked for by its name
+		}
+		return err
 	}
 	return cmd
 }
@@ -132,7 +136,7 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 				return findingsError{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
 			}
 			if len(stopped) > 0 {
-				return findingsError{stoppedText(stopped)}
+				return stoppedError{findingsError{stoppedText(stopped)}}
 			}
 			return nil
 		}
@@ -144,6 +148,12 @@ func awaitAllHandled(ctx context.Context, streams Streams, d *daemonClient, answ
 		}
 	}
 }
+
+// stoppedError is about pipelines that are on hold or suspended.
+type stoppedError struct{ findingsError }
+
+// Unwrap returns the error by which the command has found something.
+func (e stoppedError) Unwrap() error { return e.findingsError }
 
 // stoppedText describes pipelines that are on hold or suspended: they were not run.
 func stoppedText(names []string) string {

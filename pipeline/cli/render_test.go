@@ -182,8 +182,11 @@ func TestDaemonCommands(t *testing.T) {
 		t.Errorf("suspend:\n%s", out)
 	}
 	repository.Commit("second", map[string]string{"apps/web/app.yaml": application("web", "app:2")})
-	if out := run(0, "daemon", "reconcile", "team/web", "--wait"); !strings.Contains(out, "Suspended") {
+	if out := run(1, "daemon", "reconcile", "team/web", "--wait"); !strings.Contains(out, "on hold or suspended, and not run: team/web") {
 		t.Errorf("reconcile while suspended:\n%s", out)
+	}
+	if out := run(0, "daemon", "reconcile", "--all", "--wait"); !strings.Contains(out, "Suspended") {
+		t.Errorf("reconcile of all while one is suspended:\n%s", out)
 	}
 	if got := repository.Git("show", "rendered:web/shop/deployment-web.yaml"); strings.Contains(got, "app:2") {
 		t.Error("a suspended pipeline was published")
