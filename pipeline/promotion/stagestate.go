@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/prerig/prerig/pipeline/daemon/status"
 )
 
@@ -96,8 +94,8 @@ func (s *StageStatus) addVersions(members []member) {
 			next[p.Version] = true
 		}
 	}
-	s.Istio, s.Next = sortedVersions(now), nil
-	if next := sortedVersions(next); !slices.Equal(next, s.Istio) {
+	s.Istio, s.Next = slices.SortedFunc(maps.Keys(now), status.NewestFirst), nil
+	if next := slices.SortedFunc(maps.Keys(next), status.NewestFirst); !slices.Equal(next, s.Istio) {
 		s.Next = next
 	}
 }
@@ -112,29 +110,10 @@ func addHeldVersions(stages []StageStatus) {
 		}
 		newest := s.Istio[0]
 		for _, other := range stages {
-			if len(other.Istio) > 0 && isNewer(other.Istio[0], newest) {
+			if len(other.Istio) > 0 && status.IsNewer(other.Istio[0], newest) {
 				newest = other.Istio[0]
 				s.Next = []string{newest}
 			}
 		}
 	}
-}
-
-// sortedVersions returns versions, the newest first.
-func sortedVersions(of map[string]bool) []string {
-	return slices.SortedFunc(maps.Keys(of), func(a, b string) int {
-		switch {
-		case isNewer(a, b):
-			return -1
-		case isNewer(b, a):
-			return 1
-		}
-		return cmp.Compare(a, b)
-	})
-}
-
-func isNewer(a, b string) bool {
-	x, errX := semver.NewVersion(a)
-	y, errY := semver.NewVersion(b)
-	return errX == nil && (errY != nil || x.GreaterThan(y))
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -204,7 +202,7 @@ func sumOfClusters(all []*clusterData) *clusterData {
 
 // finish sorts and draws what was added up.
 func (c *clusterData) finish(classes map[string]string) {
-	for _, version := range slices.SortedFunc(maps.Keys(c.versions), newestFirst) {
+	for _, version := range slices.SortedFunc(maps.Keys(c.versions), status.NewestFirst) {
 		link := c.query(workloadQuery{Version: version}).link()
 		c.Versions = append(
 			c.Versions,
@@ -277,28 +275,13 @@ func clusterOf(p row) string {
 	return p.entry.Pipeline.Metadata.Labels[clusterLabel]
 }
 
-// newestFirst sorts versions of Istio; what is none comes last.
-func newestFirst(a, b string) int {
-	x, errX := semver.NewVersion(a)
-	y, errY := semver.NewVersion(b)
-	switch {
-	case errX == nil && errY == nil:
-		return cmp.Or(y.Compare(x), strings.Compare(a, b))
-	case errX == nil:
-		return -1
-	case errY == nil:
-		return 1
-	}
-	return strings.Compare(a, b)
-}
-
 // versionColours is how many colours there are for versions: the oldest share the last.
 const versionColours = 6
 
 // versionClasses returns the class of the colour of each version, the newest first.
 func versionClasses(versions map[string]int) map[string]string {
 	out := map[string]string{}
-	for i, version := range slices.SortedFunc(maps.Keys(versions), newestFirst) {
+	for i, version := range slices.SortedFunc(maps.Keys(versions), status.NewestFirst) {
 		out[version] = "v" + string(rune('0'+min(i, versionColours-1)))
 	}
 	return out

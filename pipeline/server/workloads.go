@@ -244,7 +244,7 @@ func (d *workloadsData) addChoices(clusters, versions, namespaces map[string]int
 		d.Clusters = append(d.Clusters, choice{name, cmp.Or(name, "no cluster"), d.InCluster && d.Cluster == name})
 	}
 	d.Versions = []choice{{"", "all versions", d.Version == ""}}
-	for _, name := range slices.SortedFunc(maps.Keys(versions), newestFirst) {
+	for _, name := range slices.SortedFunc(maps.Keys(versions), status.NewestFirst) {
 		d.Versions = append(d.Versions, choice{name, "Istio " + name, d.Version == name})
 	}
 	d.Namespaces = []choice{{"", "all namespaces", d.Namespace == ""}}
