@@ -49,15 +49,11 @@ func (t *Targets) ReadHead(
 	if err != nil {
 		return BranchHead{}, err
 	}
-	var branch *Branch
-	switch target := opened.(batchedTarget).Interface.(type) {
-	case *pullTarget:
-		branch = target.branch
-	case *gitTarget:
-		branch = target.branch
-	default:
+	target, _ := branchOf(opened)
+	if target == nil {
 		return BranchHead{}, ErrNoBranch
 	}
+	branch := target.branch
 	refs, err := branch.Remote.ListSince(ctx, since)
 	if err != nil {
 		return BranchHead{}, err

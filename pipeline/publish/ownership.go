@@ -75,8 +75,8 @@ func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]stri
 		})
 		if len(record.Files) == 0 {
 			e.files[recordFile(gone)] = nil
-			if _, exists, err := e.draft.Content(e.root, statementFile(gone)); err != nil || exists {
-				e.files[statementFile(gone)] = nil
+			if err := e.removeStatement(gone); err != nil {
+				return err
 			}
 			continue
 		}

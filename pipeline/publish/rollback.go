@@ -65,13 +65,22 @@ func (t *Targets) openBranch(ctx context.Context, namespace string,
 	if err != nil {
 		return nil, nil, err
 	}
+	if g, host = branchOf(opened); g == nil {
+		return nil, nil, ErrNoRollback
+	}
+	return g, host, nil
+}
+
+// branchOf returns the branch that an opened target writes, nil for other places, and the host of its pull requests, nil
+// without these.
+func branchOf(opened Interface) (*gitTarget, pullrequest.Host) {
 	switch target := opened.(batchedTarget).Interface.(type) {
 	case *pullTarget:
-		return target.gitTarget, target.host, nil
+		return target.gitTarget, target.host
 	case *gitTarget:
-		return target, nil, nil
+		return target, nil
 	}
-	return nil, nil, ErrNoRollback
+	return nil, nil
 }
 
 // FindPublication returns the newest commit of an entry's branch whose changes to a pipeline are still in effect,

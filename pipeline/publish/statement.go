@@ -114,9 +114,17 @@ func (e *branchEdit) stageStatement(c Change, files map[string][]byte) error {
 		e.files[name] = text
 		return nil
 	}
-	if _, exists, err := e.draft.Content(e.root, name); err != nil || !exists {
-		return err
+	return e.removeStatement(c.Pipeline)
+}
+
+// removeStatement removes the statement about the files of a pipeline, if the branch has one.
+func (e *branchEdit) removeStatement(pipeline string) error {
+	_, exists, err := e.draft.Content(e.root, statementFile(pipeline))
+	if err != nil {
+		return fmt.Errorf("reading %s of the branch: %w", statementFile(pipeline), err)
 	}
-	e.files[name] = nil
+	if exists {
+		e.files[statementFile(pipeline)] = nil
+	}
 	return nil
 }
