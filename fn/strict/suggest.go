@@ -7,6 +7,14 @@ import "strings"
 
 // DidYouMean returns ", did you mean WORD?" with the known word that is closest to the unknown one, or "".
 func DidYouMean(word string, known []string) string {
+	if near := Closest(word, known); near != "" {
+		return ", did you mean " + near + "?"
+	}
+	return ""
+}
+
+// Closest returns the known word that is closest to the unknown one, or "" if none is similar.
+func Closest(word string, known []string) string {
 	best, at := 3, ""
 	for _, k := range known {
 		d := Distance(strings.ToLower(word), strings.ToLower(k))
@@ -14,10 +22,7 @@ func DidYouMean(word string, known []string) string {
 			best, at = d, k
 		}
 	}
-	if at == "" {
-		return ""
-	}
-	return ", did you mean " + at + "?"
+	return at
 }
 
 // Distance returns the number of letters to change, insert, remove or swap with their neighbour to get from a to b.

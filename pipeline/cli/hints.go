@@ -37,8 +37,8 @@ func flagHint(cmd *cobra.Command, err error) string {
 		if same, ok := flagSynonyms[long]; ok && cmd.Flags().Lookup(same) != nil {
 			return ", did you mean --" + same + "?"
 		}
-		if near := strict.DidYouMean(long, names); near != "" {
-			return strings.Replace(near, "mean ", "mean --", 1)
+		if near := strict.Closest(long, names); near != "" {
+			return ", did you mean --" + near + "?"
 		}
 		if near := withPrefix(names, long); len(long) > 1 && len(near) > 0 {
 			return ", did you mean --" + strings.Join(near, " or --") + "?"

@@ -167,6 +167,11 @@ func missingFileError(path string) error {
 	if strings.Contains(path, "://") {
 		return fmt.Errorf("URLs are not read; pipe the file: curl -fsSL %s | prerig inject", path)
 	}
+	return fmt.Errorf("no such file or directory%s", strict.DidYouMean(filepath.Base(path), NamesBeside(path)))
+}
+
+// NamesBeside returns the names of the other files in the directory that a missing file should be in, to suggest one.
+func NamesBeside(path string) []string {
 	var names []string
 	entries, _ := os.ReadDir(filepath.Dir(path)) // without the directory there is nothing to suggest
 	for _, e := range entries {
@@ -174,7 +179,7 @@ func missingFileError(path string) error {
 			names = append(names, e.Name())
 		}
 	}
-	return fmt.Errorf("no such file or directory%s", strict.DidYouMean(filepath.Base(path), names))
+	return names
 }
 
 func (r *fileReader) readArgument(arg string) {

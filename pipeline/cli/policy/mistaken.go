@@ -28,12 +28,12 @@ func mistakenFileError(origin string, data []byte) error {
 	kind, _ := top["kind"].(string)
 	apiVersion, _ := top["apiVersion"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
+	input := content.IstioInput(string(data))
 	switch {
 	case kind != "" && apiVersion != "" && kind != "ConfigMap" && kind != "List" && kind != "ConfigMapList" &&
 		group != "prerig.dev":
 		return fmt.Errorf("it is a %s and not an InjectionPolicy; to inject it, specify the file without -p", kind)
-	case kind == "" && apiVersion == "" && content.IstioInput(string(data)) != nil:
-		input := content.IstioInput(string(data))
+	case input != nil:
 		return fmt.Errorf("it is a %s and not an InjectionPolicy; %s, and specify the policy that it writes", input.One, input.Instead)
 	case isDaemonConfig(top):
 		return errDaemon

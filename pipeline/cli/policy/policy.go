@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -51,7 +52,7 @@ func Load(name string) (Named, error) {
 			return Named{}, fmt.Errorf("reading policy %s: URLs are not read; save the file first: curl -fsSLo %s %s", name, FileName, name)
 		}
 		return Named{}, fmt.Errorf("reading policy %s: no such file, and no built-in policy of that name%s (built-in policies: %s)",
-			name, strict.DidYouMean(filepath.Base(name), append(filesBeside(name), policies.Names()...)), strings.Join(policies.Names(), ", "))
+			name, strict.DidYouMean(filepath.Base(name), append(files.NamesBeside(name), policies.Names()...)), strings.Join(policies.Names(), ", "))
 	}
 	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
 		return Named{}, fmt.Errorf("reading policy %s: it is a directory; name the file of the policy in it, such as %s", name, filepath.Join(name, FileName))
@@ -61,16 +62,6 @@ func Load(name string) (Named, error) {
 		err = pe.Err
 	}
 	return Named{}, fmt.Errorf("reading policy %s: %w", name, err)
-}
-
-// filesBeside returns the names of the files in the directory that a file should be in.
-func filesBeside(name string) []string {
-	var names []string
-	entries, _ := os.ReadDir(filepath.Dir(name)) // without the directory there is nothing to suggest
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
 }
 
 // Default returns the policy that comes with Prerig and is used without a file.

@@ -29,8 +29,7 @@ func SuggestPath(r Reader, name string) string {
 		for _, e := range entries {
 			names = append(names, path.Base(e.Path))
 		}
-		near := strings.TrimSuffix(strings.TrimPrefix(strict.DidYouMean(part, names), ", did you mean "), "?")
-		if near != "" {
+		if near := strict.Closest(part, names); near != "" {
 			whole := path.Join(append([]string{at, near}, parts[i+1:]...)...)
 			if _, err := r.Lookup(whole); err == nil {
 				return ", did you mean " + whole + "?"
