@@ -28,8 +28,9 @@ type Stage struct {
 	Busy, Failing string
 	// Unsettled reports whether merged results still seem to wait, and none of its pipelines is about to look.
 	Unsettled bool
-	// OnHold names a pipeline of it that is on hold and waits.
-	OnHold string
+	// OnHold names a pipeline of it that is on hold or suspended and waits. Held names one that is on hold, whether it
+	// waits or not.
+	OnHold, Held string
 	// HeadCommits are what waits, as its pipelines know it: those that were not asked for a while know an older head than others.
 	HeadCommits []string
 	// Request is the newest pull request from its head, or nil if none exists. Edited reports whether others have
@@ -178,6 +179,9 @@ func isCommit(told, commit string) bool {
 
 // verifyMergedWave looks at what was merged last of a wave: the next one waits until that is green for long enough.
 func (d decision) verifyMergedWave(s *Stage, v *Verdict) (settled bool, why status.Text) {
+	if s.Held != "" {
+		return false, textAboutPipeline(s.Held, " is on hold")
+	}
 	if s.Failing != "" {
 		return false, textAboutPipeline(s.Failing, " fails")
 	}

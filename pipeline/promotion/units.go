@@ -189,6 +189,9 @@ func (g *group) knownStage(known status.Group, pending map[string]bool, now time
 		if waits && m.control.Suspended && s.OnHold == "" {
 			s.OnHold = m.key
 		}
+		if m.control.OnHold != nil && s.Held == "" {
+			s.Held = m.key
+		}
 	}
 	if running > 0 && s.Busy == "" {
 		s.Busy = fmt.Sprintf("%s under way", status.Count(running, "run"))
@@ -247,5 +250,5 @@ func (m *member) addToStage(s *Stage, landed *status.Landed) (waits bool) {
 
 // stageSignature returns a value that stays equal as long as the stage has not changed in this process.
 func (s *Stage) stageSignature() string {
-	return fmt.Sprintf("%s %d %d %q %q %q %q %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommits, s.Edited, s.Known.Promoted)
+	return fmt.Sprintf("%s %d %d %q %q %q %q %q %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.Held, s.HeadCommits, s.Edited, s.Known.Promoted)
 }

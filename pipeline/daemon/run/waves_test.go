@@ -174,6 +174,29 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// TestAHoldStopsLaterWaves holds a merged wave whose statuses are green: what a person distrusts goes no further until it is released.
+func TestAHoldStopsLaterWaves(t *testing.T) {
+	p := newPromoting(t, threeWaves, map[string]string{"a": "canary", "b": "eu", "c": "us"})
+	p.change("one", "a", "b", "c")
+	p.pass(time.Minute)
+	p.deployed(1, pullrequest.CheckGreen)
+	if err := p.promoter.Hold(t.Context(), []string{"a"}, "ann", "errors in the canary"); err != nil {
+		t.Fatal(err)
+	}
+	p.pass(time.Hour)
+	p.is("on hold", promotion.StageHeld, promotion.StageWaiting, promotion.StageWaiting)
+	if got := p.heads(); got != "canary Merged" {
+		t.Fatalf("got %s", got)
+	}
+	if _, err := p.promoter.Release(t.Context(), []string{"a"}, "token"); err != nil {
+		t.Fatal(err)
+	}
+	p.doAll("released", "a")
+	p.pass(14 * time.Minute)
+	p.pass(6 * time.Second)
+	p.is("released", promotion.StageDone, promotion.StageVerifying, promotion.StageWaiting)
+}
+
 // TestAMergeIsReadAfterACrash dies between storing that a pull request was merged and asking its pipelines to look.
 func TestAMergeIsReadAfterACrash(t *testing.T) {
 	p := newPromoting(t, threeWaves, map[string]string{"a": "canary", "b": "eu", "c": "us"})
