@@ -8,7 +8,7 @@
 #                       the same images from dist/image and dist/image-pipeline, which `make dist-image` and
 #                       `make dist-image-pipeline` fill on the host; they pull nothing
 #
-# Each image holds a static binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and
+# Each image holds a static binary, /etc/passwd with the user `nobody` (kustomize and kpt run functions as that user, by name), and
 # the licence texts; the pipeline's also the renderer and Kubernetes' own validation, which prerig starts. The function needs no network,
 # no writable file system, no environment and no arguments.
 #

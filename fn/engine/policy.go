@@ -51,7 +51,7 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		plans = append(plans, pl)
 		if p.Spec.From != "" && in.mode != v1alpha1.ModeRemove {
 			results = append(results, policyResult(p, result.Error, "spec.from", "the policy is completed from a cluster, which only prerig serve reads, for "+
-				"policies that are objects of the cluster or files of the daemon; make a policy that says all with prerig import --kubeconfig FILE"))
+				"policies that are objects of the cluster or files of the daemon; write a complete policy with prerig import --kubeconfig FILE"))
 			continue
 		}
 		if err := pl.preparePins(s); err != nil {

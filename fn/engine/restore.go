@@ -62,7 +62,7 @@ func (r *restoredPod) reportDoubts(report *podReport, changed, bare bool) {
 	if bare {
 		severity = result.Warning
 	}
-	report.add(severity, "", "taking an earlier injection out: injection sets these, and it cannot be told whether "+
+	report.add(severity, "", "taking an earlier injection out: injection sets these, and nothing shows whether "+
 		"the pod had the same before: "+strings.Join(fields, ", "))
 }
 

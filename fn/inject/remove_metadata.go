@@ -58,7 +58,7 @@ func (r *annotationRestorer) restoreAnnotations() {
 	}
 	r.pod.dropEmpty("annotations")
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.surelyOutsideVersions(4, newestWriter) {
-		r.recordAssumption("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
+		r.recordAssumption("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) look like the pod's own, and stay")
 	}
 }
 
@@ -164,7 +164,7 @@ func (r *annotationRestorer) prometheusAnnotations(out map[string]formerAnnotati
 		for _, t := range own.Targets {
 			list = append(list, t.Port+":"+t.Path)
 		}
-		out[targetsAnnotation] = formerAnnotation{value: strings.Join(list, ","), had: true, note: "it was written anew from what the proxy knows"}
+		out[targetsAnnotation] = formerAnnotation{value: strings.Join(list, ","), had: true, note: "it was rewritten from what the proxy knows"}
 	}
 	for setting, value := range map[string]string{prometheusScrape: own.Scrape, prometheusPath: own.Path, prometheusPort: own.Port} {
 		f := formerAnnotation{value: value, had: value != "", note: note}

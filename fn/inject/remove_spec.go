@@ -89,5 +89,5 @@ func (r *removal) restoreDNS() {
 		r.recordUnknownValue("spec.dnsConfig", "removed: all of its searches are of the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; if the pod had a dnsConfig of its own before, Istio overwrote it, and it cannot be restored")
 		return
 	}
-	r.recordUnknownValue("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and that cannot be told from the pod's own")
+	r.recordUnknownValue("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and its values look like the pod's own")
 }

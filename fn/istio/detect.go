@@ -91,7 +91,7 @@ func (d *Detection) assumePatch(c *Config, known bool) {
 		return
 	}
 	if depends := dependsOnPatch(v.Minor, strings.Join(templateTexts(c), "\n")); len(depends) > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("nothing says which patch release of Istio 1.%d it is, and %s was taken; the releases of 1.%d differ in: %s; set istio.version",
+		d.Notes = append(d.Notes, fmt.Sprintf("the patch release of Istio 1.%d is not known, and %s was assumed; the releases of 1.%d differ in: %s; set istio.version",
 			v.Minor, assumed, v.Minor, strings.Join(depends, "; ")))
 	}
 }

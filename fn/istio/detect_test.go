@@ -12,14 +12,14 @@ import (
 func TestPatchIsAssumed(t *testing.T) {
 	multus := config(`{{ appendMultusNetwork "[]" "default/istio-cni" }}`)
 	tests := []struct{ version, config, want string }{
-		{"1.23", multus, "nothing says which patch release of Istio 1.23 it is, and 1.23.6 was taken; the releases of 1.23 differ in: a runAsUser that the proxy shares with the application is dropped; the function appendMultusNetwork; set istio.version"},
-		{"1.24", multus, "nothing says which patch release of Istio 1.24 it is, and 1.24.6 was taken; the releases of 1.24 differ in: the function appendMultusNetwork; set istio.version"},
+		{"1.23", multus, "the patch release of Istio 1.23 is not known, and 1.23.6 was assumed; the releases of 1.23 differ in: a runAsUser that the proxy shares with the application is dropped; the function appendMultusNetwork; set istio.version"},
+		{"1.24", multus, "the patch release of Istio 1.24 is not known, and 1.24.6 was assumed; the releases of 1.24 differ in: the function appendMultusNetwork; set istio.version"},
 		{"1.24", config("x"), ""},
 		{"1.23.4", multus, ""},
 		{"1.26", multus, ""},
 		{"1.31", config("x"), ""},
 		{"1.30.9", config("x"), "Istio 1.30.9 is newer than 1.30.8, the newest 1.30 whose injector is known: it is taken to behave the same"},
-		{"1.10", config("x"), "nothing says which patch release of Istio 1.10 it is, and 1.10.6 was taken; the releases of 1.10 differ in: a Job whose name ends in eight or nine digits is a CronJob's; how proxyMetadata merges; set istio.version"},
+		{"1.10", config("x"), "the patch release of Istio 1.10 is not known, and 1.10.6 was assumed; the releases of 1.10 differ in: a Job whose name ends in eight or nine digits is a CronJob's; how proxyMetadata merges; set istio.version"},
 	}
 	for _, tt := range tests {
 		in, err := New(Options{Version: tt.version, Config: tt.config, Values: "{}", Native: NativeDisabled})

@@ -149,7 +149,8 @@ func checkEntryProtocols(s *workloadSet) []setFinding {
 					}
 					reported = true
 					out = append(out, e.newFinding(fmt.Sprintf("spec.ports[%d].protocol", i),
-						fmt.Sprintf("%s says that port %d of %s speaks %s, and this one says %s", other.entry, number, host, orNone(singletonOrEmpty(other.protocol)), orNone(singletonOrEmpty(protocol)))))
+						fmt.Sprintf("%s declares protocol %s for port %d of %s, and this one declares %s", other.entry,
+							orNone(singletonOrEmpty(other.protocol)), number, host, orNone(singletonOrEmpty(protocol)))))
 				}
 			}
 		}

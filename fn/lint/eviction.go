@@ -55,7 +55,7 @@ func checkEndpointRemoval(s *workloadSet) []setFinding {
 			}
 			out = append(out, setFinding{
 				ref: pod.ref, file: pod.file, ignored: pod.ignored, container: pod.ending.closes, field: &result.Field{Path: path},
-				message: fmt.Sprintf("container %s stops listening as soon as it is told to stop, and Service %s still leads there for some seconds", pod.ending.closes, f.Name),
+				message: fmt.Sprintf("container %s stops listening on SIGTERM, and Service %s still sends requests there for some seconds", pod.ending.closes, f.Name),
 			})
 		}
 	}
@@ -88,7 +88,7 @@ func checkLoadBalancerDelay(s *workloadSet) []setFinding {
 			continue
 		}
 		pod := f.selected[i]
-		out = append(out, f.newFinding(&result.Field{Path: "spec"}, fmt.Sprintf("the load balancer sends clients to the gateways themselves (%s), and the proxy of %s ends %s after it is told to stop",
+		out = append(out, f.newFinding(&result.Field{Path: "spec"}, fmt.Sprintf("the load balancer sends clients to the gateways themselves (%s), and the proxy of %s ends %s after SIGTERM",
 			how, pod.ref, formatSeconds(pod.ending.proxyEnd))))
 	}
 	return out

@@ -240,7 +240,8 @@ func checkProtocolConflicts(s *workloadSet) []setFinding {
 				}
 				reported[pair] = true
 				out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", p.index)},
-					fmt.Sprintf("%s says that port %d of %s speaks %s, and the Service %s says %s: the proxy follows one of them", p, at.port, pod.ref, p.protocol, other.service.Name, other.port.protocol)))
+					fmt.Sprintf("%s declares protocol %s for port %d of %s, and the Service %s declares %s: the proxy follows one of them",
+						p, p.protocol, at.port, pod.ref, other.service.Name, other.port.protocol)))
 			}
 		}
 	}

@@ -151,7 +151,7 @@ func checkListenerWait(p *pod) []finding {
 	}
 	return []finding{{
 		path: h.path, container: proxyName,
-		message: "the preStop hook waits until nobody listens, but pilot-agent listens in the same container until the hook has ended: it waits for the whole grace period",
+		message: "the preStop hook waits until no port is open, but pilot-agent listens in the same container until the hook has ended: it waits for the whole grace period",
 	}}
 }
 
@@ -200,7 +200,7 @@ func checkListenerClosesAtOnce(p *pod) []finding {
 		if c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
 			out = append(out, finding{
 				path: c.path, container: c.name,
-				message: fmt.Sprintf("the proxy's preStop hook waits for listeners, and %s in container %s closes its own as soon as it is told to stop: the hook ends at once", name, c.name),
+				message: fmt.Sprintf("the proxy's preStop hook waits for listeners, and %s in container %s closes its own on SIGTERM: the hook ends at once", name, c.name),
 			})
 		}
 	}
@@ -238,10 +238,10 @@ func checkProxyEndsFirst(p *pod) []finding {
 		if h.wait <= end {
 			continue
 		}
-		message := fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on",
+		message := fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod starts to terminate: the application has no network from then on",
 			c.name, formatSeconds(h.wait), formatSeconds(end))
 		if exitOnZero(p.proxy) && !p.proxy.lifecycleHook("preStop").drainsProxyAtOnce() {
-			message = fmt.Sprintf("the preStop hook of %s takes %s, and the proxy may end %s after the pod is told to stop, as soon as no connection is open: the application "+
+			message = fmt.Sprintf("the preStop hook of %s takes %s, and the proxy may end %s after the pod starts to terminate, as soon as no connection is open: the application "+
 				"has no network from then on; set MINIMUM_DRAIN_DURATION to more than the hook takes", c.name, formatSeconds(h.wait), formatSeconds(end))
 		}
 		out = append(out, finding{path: h.path, container: c.name, message: message})
@@ -257,7 +257,7 @@ func checkProxyMayEndFirst(p *pod) []finding {
 	}
 	return []finding{{
 		path: p.proxy.path, container: proxyName,
-		message: fmt.Sprintf("the proxy ends %s after the pod is told to stop, and the application may run for %s", formatSeconds(end), formatSeconds(grace)),
+		message: fmt.Sprintf("the proxy ends %s after the pod starts to terminate, and the application may run for %s", formatSeconds(end), formatSeconds(grace)),
 	}}
 }
 

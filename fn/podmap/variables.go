@@ -47,8 +47,8 @@ func keepLastVariable(list []any, name string) ([]any, error) {
 		return next, nil
 	}
 	return nil, fmt.Errorf("the variable %s is there %d times, and another variable reads it with $(%s) in between: "+
-		"no list with one entry of this name gives the container the same values, and server-side apply rejects one with several; "+
-		"give the variable one value where the injection is configured", name, len(places), name)
+		"no list with one entry of this name leads to the same values in the container, and server-side apply rejects one with several; "+
+		"set the variable to one value where the injection is configured", name, len(places), name)
 }
 
 // withOneAt returns the list with the last of the places moved to one of them, and without the others.

@@ -61,7 +61,7 @@ func (w *Window) do(command map[string]any) any {
 		w.t.Fatal(err)
 	}
 	if err := w.answers.Decode(&answer); err == io.EOF {
-		w.t.Fatal("the browser is gone")
+		w.t.Fatal("the browser has exited")
 	} else if err != nil {
 		w.t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func commandsPage() string {
 	root := cli.NewRoot(cli.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, "")
 	root.InitDefaultHelpCmd()
 	var b strings.Builder
-	beginPage(&b, "Commands", "What `prerig COMMAND --help` says of each command. [The command line](../cli.md) explains them with examples, and\n"+
+	beginPage(&b, "Commands", "The output of `prerig COMMAND --help` for each command. [The command line](../cli.md) explains them with examples, and\n"+
 		"[the daemon](../daemon.md) those that run it or talk to it.")
 	for _, group := range root.Groups() {
 		fmt.Fprintf(&b, "\n**%s**\n\n", group.Title)

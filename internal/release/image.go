@@ -21,8 +21,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// imageUser is the user that the images run as.
-const imageUser = 65534
+// The user that the images run as.
+const (
+	imageUser     = 65534
+	imageUserName = "nobody"
+)
 
 // image is one for several processors.
 type image struct {
@@ -41,7 +44,7 @@ func (i image) imageReferenceWithDigest(version string) string {
 
 // imageConfigs are the configurations by product, the same as in the Dockerfile.
 var imageConfigs = map[string]v1.Config{
-	"prerig-fn": {User: "nobody", Entrypoint: []string{"/usr/local/bin/prerig-fn"}, WorkingDir: "/"},
+	"prerig-fn": {User: imageUserName, Entrypoint: []string{"/usr/local/bin/prerig-fn"}, WorkingDir: "/"},
 	"prerig": {
 		// By number, since Kubernetes cannot infer from a name that it is not root.
 		User: "65534:65534", Env: []string{"PATH=/usr/local/bin"}, WorkingDir: "/etc/prerig",
@@ -141,8 +144,8 @@ func (r *release) imageFiles(b build) ([]entry, error) {
 		return nil, err
 	}
 	entries := []entry{
-		{name: "etc/passwd", mode: modeFile, content: []byte("nobody:x:65534:65534:nobody:/:/sbin/nologin\n")},
-		{name: "etc/group", mode: modeFile, content: []byte("nobody:x:65534:\n")},
+		{name: "etc/passwd", mode: modeFile, content: []byte(imageUserName + ":x:65534:65534:" + imageUserName + ":/:/sbin/nologin\n")},
+		{name: "etc/group", mode: modeFile, content: []byte(imageUserName + ":x:65534:\n")},
 		{name: "usr/share/licenses/prerig/LICENSE", mode: modeFile, content: license},
 		{name: "usr/share/licenses/prerig/THIRD-PARTY", mode: modeFile, content: others},
 	}

@@ -247,7 +247,7 @@ func TestRefused(t *testing.T) {
 		"wrong password":  {func(o *Options) { o.Key, o.Password = newKey(t, "secret"), "guess" }, "COSIGN_PASSWORD"},
 		"RSA":             {func(o *Options) { o.Key = writeKey(t, other, "") }, "no ECDSA key on P-256"},
 		"images as URL":   {func(o *Options) { o.Images = "https://ghcr.io/prerig" }, "without https://"},
-		"tree changed":    {func(o *Options) { o.Root = dirty }, "changes that are not committed, which nobody could build again: commit or remove them:  M LICENSE"},
+		"tree changed":    {func(o *Options) { o.Root = dirty }, "changes that are not committed, and the release could not be reproduced: commit or remove them:  M LICENSE"},
 		"file more":       {func(o *Options) { o.Root = untracked }, "?? fn/"},
 		"tag elsewhere":   {func(o *Options) { o.Root = tagged }, "the tag v0.2.0 is of commit"},
 		"no repository":   {func(o *Options) { o.Root = t.TempDir() }, "git status"},

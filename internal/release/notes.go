@@ -41,7 +41,7 @@ func releaseNotes(version, changelog string, revision *revision) (string, error)
 		changes = changelogSection(changelog, "Unreleased")
 	}
 	if changes == "" {
-		return "", errors.New("CHANGELOG.md says nothing under ## " + version + ", nor under ## Unreleased: write what users notice")
+		return "", errors.New("CHANGELOG.md is empty under ## " + version + ", nor under ## Unreleased: write what users notice")
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "# Prerig %s\n\n%s\n\n## Commits", version, changes)

@@ -70,7 +70,7 @@ func parseCommandLine(args []string, stderr io.Writer) (Options, error) {
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
 	flags.StringVar(&o.Root, "root", ".", "the work tree, without changes that are not committed")
-	flags.StringVar(&o.Out, "out", "dist/release", "directory for the release; it is made anew")
+	flags.StringVar(&o.Out, "out", "dist/release", "directory for the release; an older one is replaced")
 	flags.StringVar(&o.Version, "version", "", "version of the release, such as v0.2.0")
 	flags.StringVar(&o.Images, "images", "localhost", "what the names of the images begin with")
 	flags.StringVar(&o.URL, "url", "", "where the files will be downloaded from (default: the release at GitHub)")

@@ -36,7 +36,7 @@ func readRevision(ctx context.Context, root, version string) (*revision, error) 
 	}
 	if changed != "" {
 		lines := strings.Split(changed, "\n")
-		return nil, fmt.Errorf("the tree has changes that are not committed, which nobody could build again: commit or remove them: %s",
+		return nil, fmt.Errorf("the tree has changes that are not committed, and the release could not be reproduced: commit or remove them: %s",
 			strings.Join(lines[:min(5, len(lines))], ", "))
 	}
 	commit, err := runGitCommand(ctx, root, "rev-parse", "HEAD")

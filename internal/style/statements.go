@@ -13,7 +13,7 @@ import (
 // Problems returns what make verify-style refuses: unrelated initialisers, forbidden words in comments, and types with
 // too many methods.
 func (t *Tree) Problems() []Problem {
-	return slices.Concat(t.unrelatedInitialisers(), t.forbiddenWordProblems(), t.methodProblems())
+	return slices.Concat(t.unrelatedInitialisers(), t.forbiddenWordProblems(), t.messageProblems(), t.methodProblems())
 }
 
 // unrelatedInitialisers returns the assignments that hide before a condition: in an `if` whose condition uses no

@@ -129,7 +129,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case *check:
-		return printProblems(tree.Problems(), stdout)
+		scripts, err := scriptProblems(*root)
+		if err != nil {
+			fmt.Fprintln(stderr, "error:", err)
+			return 2
+		}
+		return printProblems(append(tree.Problems(), scripts...), stdout)
 	case *list:
 		return printWords(tree, stdout)
 	default:

@@ -39,6 +39,8 @@ func TestProblems(t *testing.T) {
 		"a switch without a value":              {"switch x := y; {\ncase x:\n}", []string{"a switch without a value"}},
 		"a word of the list":                    {"// Whoever calls it.\nf()", []string{`"whoever"`}},
 		"such a word in a quotation":            {"// Prints \"nobody\" and `gone`.\nf()", nil},
+		"a message":                             {"f(\"the pipeline is gone for good\")", []string{`a message uses "gone"`}},
+		"a word as a value":                     {"f(\"nobody\", \"65534:nobody\")", nil},
 		"a word that contains one":              {"// The givens are bygones.\nf()", nil},
 	}
 	for name, test := range tests {
@@ -164,5 +166,40 @@ func TestCamelWords(t *testing.T) {
 	want := map[string]int{"a": 1, "ofHTTP": 2, "readHTTPBody": 3, "isURL": 2, "x509Certs": 2}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	files := map[string]string{
+		"Makefile":         "generate: ## Write the files anew.\n\tprintf 'nobody:x' # `nobody` owns it\n",
+		".ci/run":          "#!/bin/sh\necho \"nobody\"\n# Whoever needs it builds it.\n",
+		"examples/a.yaml":  "a: b#nobody\nc: nobody\n",
+		"testdata/b.yaml":  "# nobody\n",
+		"notes/readme.txt": "# nobody\n",
+	}
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	problems, err := scriptProblems(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, problem := range problems {
+		got = append(got, problem.String())
+	}
+	want := []string{
+		`.ci/run:3: a comment uses "whoever": name the subject and use a technical verb`,
+		`Makefile:1: a comment uses "anew": name the subject and use a technical verb`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

@@ -100,11 +100,8 @@ func (t *Tree) forbiddenWordProblems() []Problem {
 	var problems []Problem
 	t.eachCommentLine(func(position token.Position, line string) {
 		for _, word := range forbiddenWords.FindAllString(line, -1) {
-			problems = append(problems, Problem{
-				Place: fmt.Sprintf("%s:%d", position.Filename, position.Line),
-				Message: fmt.Sprintf("a comment uses %q: name the subject and use a technical verb",
-					strings.ToLower(word)),
-			})
+			place := fmt.Sprintf("%s:%d", position.Filename, position.Line)
+			problems = append(problems, wordProblem(place, "a comment", word))
 		}
 	})
 	return problems

@@ -28,13 +28,13 @@ is that of -p, or else the nearest prerig.yaml of each lock. Nothing is changed.
 
   current   the tag still resolves to the locked digest
   moved     the tag now resolves to another digest
-  gone      the registry no longer has the tag
+  deleted   the registry no longer has the tag
   lost      the registry no longer has the locked digest: pods cannot pull it
   unsigned  the locked digest lacks a required signature (by key, as made by cosign)
 
 Exit codes:
   0  all tags are current
-  1  some tags have moved, are gone or lost, or lack a required signature
+  1  some tags have moved or were deleted, or a locked digest is lost or lacks a required signature
   2  a registry could not be queried, or the lock, the policy or a key cannot be read`
 	cmd.Example = `  prerig images verify
   prerig images verify -p mesh.yaml --key cosign.pub
@@ -162,7 +162,7 @@ func printStatuses(streams Streams, statuses []images.Status, output string) err
 		switch s.State {
 		case images.Moved:
 			fmt.Fprintf(&b, "  %s -> %s", s.Locked, s.Now)
-		case images.Gone, images.Lost:
+		case images.Deleted, images.Lost:
 			fmt.Fprintf(&b, "  %s", s.Locked)
 		case images.Unsigned, images.Unknown:
 			fmt.Fprintf(&b, "  %s", strings.ReplaceAll(s.Message, "\n", " "))

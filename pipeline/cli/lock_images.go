@@ -114,7 +114,7 @@ func (c *lockRun) renewImages(ctx context.Context, outs []files.Output, said *st
 
 // imageStates are the states of locked images as those of an entry of a lock.
 var imageStates = map[images.State]lock.State{
-	images.Current: lock.Current, images.Moved: lock.Changed, images.Unsigned: lock.Changed, images.Gone: lock.Lost,
+	images.Current: lock.Current, images.Moved: lock.Changed, images.Unsigned: lock.Changed, images.Deleted: lock.Lost,
 	images.Lost:    lock.Lost,
 	images.Unknown: lock.Unknown,
 }

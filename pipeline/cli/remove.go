@@ -115,7 +115,7 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 	}
 	if len(c.Removals) > 0 {
 		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-		fmt.Fprintln(table, "\nGONE\tREMOVAL\tSINCE\tPOLICY\tMESSAGE")
+		fmt.Fprintln(table, "\nDELETED\tREMOVAL\tSINCE\tPOLICY\tMESSAGE")
 		for _, r := range c.Removals {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, timeSince(r.Since), r.Policy,
 				oneLine(r.Message))

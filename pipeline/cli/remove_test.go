@@ -56,7 +56,7 @@ func TestRemove(t *testing.T) {
 		t.Fatalf("prerig daemon status lacks %q:\n%s", want, out)
 	}
 	status("team/web  Ready")
-	if code, _, text := prerig(t, "daemon", "remove", "team/web", "--state", state); code != 2 || !strings.Contains(text, "not among the pipelines that are gone") {
+	if code, _, text := prerig(t, "daemon", "remove", "team/web", "--state", state); code != 2 || !strings.Contains(text, "not among the deleted pipelines") {
 		t.Errorf("removing what is there: exit code %d, %s", code, text)
 	}
 	files, err := filepath.Glob(filepath.Join(pipelines, "*"))
@@ -79,7 +79,7 @@ func TestRemove(t *testing.T) {
 	// A removal is noted before the pipeline is forgotten, so that a kill between the two loses no note.
 	out := ""
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if _, out, _ = prerig(t, "daemon", "status", "--state", state); !strings.Contains(out, "GONE") && !strings.Contains(out, "team/web  ") {
+		if _, out, _ = prerig(t, "daemon", "status", "--state", state); !strings.Contains(out, "DELETED") && !strings.Contains(out, "team/web  ") {
 			return
 		}
 	}

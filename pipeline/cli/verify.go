@@ -208,7 +208,7 @@ func (r *verifyRun) checkFlags() error {
 	case len(r.files) > 0 && (r.kubeconfig != "" || r.kubeContext != ""):
 		return errors.New("saved objects and a kubeconfig cannot be given together")
 	case len(r.files) == 0 && r.kubernetes != "":
-		return errors.New("--kubernetes-version is for saved objects; a cluster says its version itself")
+		return errors.New("--kubernetes-version is for saved objects; a cluster reports its version")
 	case r.history < 0:
 		return fmt.Errorf("the flag --history must not be negative, found %d", r.history)
 	}

@@ -93,7 +93,7 @@ func isSafeFromListeners(text string) bool {
 // parseGrants returns the grants, or what is wrong with them.
 func (o OIDC) parseGrants() ([]signin.Grant, error) {
 	if len(o.Grants) == 0 {
-		return nil, errors.New("must give a role to a group, or nobody can sign in")
+		return nil, errors.New("must assign a role to a group, or no user can sign in")
 	}
 	var out []signin.Grant
 	for i, g := range o.Grants {

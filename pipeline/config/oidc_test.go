@@ -18,7 +18,7 @@ func TestSignInsThatAreNotSafe(t *testing.T) {
 		"page in the clear":    {"https://prerig", "http://prerig", "configuration external_url: must be an https:// URL"},
 		"no page":              {"external_url: https://prerig.example.com\n", "", "configuration external_url: must be an https:// URL"},
 		"no client":            {"    client_id: prerig\n", "", "admin.oidc.client_id: must be given"},
-		"nobody":               {"\n    - {group: dev, role: operate, namespaces: [shop]}", " []", "must give a role to a group"},
+		"nobody":               {"\n    - {group: dev, role: operate, namespaces: [shop]}", " []", "must assign a role to a group"},
 		"no group":             {"group: dev", "group: ''", "[0].group must be given"},
 		"no role":              {"operate", "root", "[0].role: must be metrics, read, operate or administer"},
 		"metrics":              {"operate", "metrics", "metrics are read with a token"},

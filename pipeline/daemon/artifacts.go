@@ -35,10 +35,10 @@ func openArtifacts(c *config.Config, o Options, all *catalog.Catalog, q *queue.Q
 			if entry, ok := all.Get(pipeline); !ok || !publishesTo(entry.Pipeline, ref) {
 				return
 			}
-			cause := newCause("the file of its ExternalArtifact is damaged or gone, or its URL is another")
+			cause := newCause("the file of its ExternalArtifact is damaged or missing, or its URL differs")
 			again := queue.Job{Pipeline: pipeline, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since, Force: true}
 			if err := q.Request(ctx, again); err != nil {
-				o.Log.Warn("a pipeline whose file is gone could not be asked to run", "pipeline", pipeline, "error", err)
+				o.Log.Warn("a run of a pipeline whose file is missing could not be requested", "pipeline", pipeline, "error", err)
 			}
 		},
 	})

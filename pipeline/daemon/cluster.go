@@ -139,7 +139,7 @@ func (c *cluster) sweepPolicies(ctx context.Context, store *status.Store) {
 			return err == nil && mesh.Asks(text)
 		})
 		if err != nil && ctx.Err() == nil {
-			c.log.Warn("what policies were completed to that are gone is left", "error", err)
+			c.log.Warn("completed policies that were deleted could not be removed from the cache", "error", err)
 		}
 	})
 }

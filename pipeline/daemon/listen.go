@@ -92,7 +92,7 @@ func openListeners(ctx context.Context, group *errgroup.Group, p *components, s 
 		loopback := server.Loopback(c.Admin.Listen)
 		if overAdmin == nil && !loopback {
 			o.Log.Warn("tokens reach this address in the clear, unless a proxy with TLS is all that can reach it; "+
-				"admin.tls gives it a certificate", "address", page)
+				"admin.tls sets its certificate", "address", page)
 		}
 		at := server.Access{Loopback: loopback && !c.Admin.NamesItsUsers(), Insecure: c.Admin.Insecure}
 		group.Go(func() error { return server.Serve(ctx, admin, overAdmin, s.Admin(at), o.Log) })

@@ -144,7 +144,7 @@ func newPlanning(ctx context.Context, from *components) *planning {
 // checkRemovals has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
 func (p *planning) checkRemovals(ctx context.Context) {
 	if err := p.keeper.Check(ctx); err != nil && ctx.Err() == nil {
-		p.log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
+		p.log.Warn("looking for deleted pipelines; the daemon retries", "error", err)
 	}
 }
 

@@ -218,7 +218,7 @@ const Timeout = time.Minute
 const longestWait = 10 * time.Second
 
 // ErrReplaced is about a commit's status that was not retried, because a newer one exists.
-var ErrReplaced = errors.New("a newer run tells of the same commit")
+var ErrReplaced = errors.New("a newer run reports on the same commit")
 
 // stops are what ends the tries, as Run has them.
 type stops struct{ replaced, hurry <-chan struct{} }

@@ -50,7 +50,7 @@ type reader struct {
 }
 
 // withheld replaces a text that may name pipelines of others without marking where.
-const withheld = "why is told to those who may read all of its pipelines"
+const withheld = "the reason is visible to users who may read all of its pipelines"
 
 // disclosableText returns what may be disclosed of a text that is stored whole, and in pieces. Older versions store no
 // pieces: their texts are soon decided again, and meanwhile are shown only to readers who may know of everything.

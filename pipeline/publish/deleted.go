@@ -17,7 +17,7 @@ import (
 // former content. Applying that with pruning would remove the rest from the cluster, whereas a missing branch has no
 // effect.
 var ErrDeleted = errors.New("the branch was deleted, and nothing is written while it would come back without what was on it: push its last commit again, " +
-	"or begin it anew with prerig daemon reconcile --force for all of its pipelines")
+	"or start it again with prerig daemon reconcile --force for all of its pipelines")
 
 // PublishersIn returns the pipelines that have published to the branch of an entry, according to their states in a
 // store.

@@ -114,14 +114,14 @@ func objectsOf(ref externalartifact.Ref, now externalartifact.Current) ([]string
 func filesOf(ref externalartifact.Ref, now externalartifact.Current) (map[string][]byte, error) {
 	var err error
 	if now.Digest != "" && now.Archive == nil {
-		err = errors.New("its file in the state directory is damaged or gone")
+		err = errors.New("its file in the state directory is damaged or missing")
 	}
 	var files map[string][]byte
 	if err == nil {
 		files, err = readOwnArchive(now.Archive)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what ExternalArtifact %s holds: %w; bring the file %s back, or delete the object: the next run makes both anew, "+
+		return nil, fmt.Errorf("reading what ExternalArtifact %s holds: %w; bring the file %s back, or delete the object: the next run creates both, "+
 			"as if nothing had been published", ref, err, now.Path)
 	}
 	return files, nil

@@ -35,7 +35,7 @@ const (
 
 const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subject}}{{else}} from {{.Source.Revision}}{{end}}`
 
-const removalSubject = `Remove {{.Name}}: its pipeline is gone`
+const removalSubject = `Remove {{.Name}}: its pipeline was deleted`
 
 // maxSubject bounds the first line, and what a template sees of the source's commit.
 const maxSubject = 200
@@ -213,9 +213,9 @@ func summarySubject(changes []Change) string {
 	case removed == 0:
 		return fmt.Sprintf("Render %d pipelines", rendered)
 	case rendered == 0:
-		return fmt.Sprintf("Remove %d pipelines that are gone", removed)
+		return fmt.Sprintf("Remove %d deleted pipelines", removed)
 	default:
-		return fmt.Sprintf("Render %d pipelines, remove %d that are gone", rendered, removed)
+		return fmt.Sprintf("Render %d pipelines, remove %d deleted ones", rendered, removed)
 	}
 }
 

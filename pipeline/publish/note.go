@@ -77,4 +77,4 @@ func (b *changeBatcher) storePublishingNotes(ctx context.Context, taken []*waiti
 }
 
 // errNoNotes is returned for a change with a note if KeepNotes was not called.
-var errNoNotes = errors.New("nobody stores that the pipeline is being published")
+var errNoNotes = errors.New("no store records that the pipeline is being published")

@@ -138,7 +138,7 @@ func (e *branchEdit) sharesPath(c Change) (bool, error) {
 // ErrOfAnother is the cause of an error about a file that another pipeline has written. adopt does not take it
 // over: both would keep rewriting it. A removed pipeline leaves its files to its successors; the record of an
 // unknown pipeline is removed by hand.
-var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if that pipeline is gone, delete its record in " + recordDir + " on the branch")
+var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if that pipeline was deleted, delete its record in " + recordDir + " on the branch")
 
 // IsNotOwned reports whether an error is about a file that is not the pipeline's, regardless of its writer.
 func IsNotOwned(err error) bool { return errors.Is(err, ErrNotOwned) || errors.Is(err, ErrOfAnother) }

@@ -123,7 +123,7 @@ func TestSeveralRemovalsAreOneCommit(t *testing.T) {
 	if got := repository.Git("ls-tree", "-r", "--name-only", "rendered"); got != want {
 		t.Errorf("got %s", got)
 	}
-	if got := repository.Git("log", "-1", "--format=%s", "rendered"); !strings.HasPrefix(got, "Remove 2 pipelines that are gone") {
+	if got := repository.Git("log", "-1", "--format=%s", "rendered"); !strings.HasPrefix(got, "Remove 2 deleted pipelines") {
 		t.Errorf("got %s", got)
 	}
 }

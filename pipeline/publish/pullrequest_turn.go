@@ -141,7 +141,7 @@ func (t *Targets) MergeUnderLock(
 func (t *pullTarget) checkOwn(ctx context.Context, r *pullrequest.Request) error {
 	tip := hashOf(r.HeadCommit)
 	if tip.IsZero() {
-		return fmt.Errorf("reading %s: the host tells no commit of it but %q", r.Head, r.HeadCommit)
+		return fmt.Errorf("reading %s: the host reports no commit of it but %q", r.Head, r.HeadCommit)
 	}
 	head, err := t.requestFrom(r.Head).readHead(ctx, tip)
 	switch {

@@ -260,7 +260,7 @@ func (r *takingBack) rollbackDescription(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	intro := fmt.Sprintf("This takes back %s, and nothing else. What it is about stays on hold until `prerig daemon promote`.\n\n", r.of.Commit)
+	intro := fmt.Sprintf("This reverts only %s. Its pipelines stay on hold until `prerig daemon promote`.\n\n", r.of.Commit)
 	text, _, err := review.Body(ctx, change, max(1, r.host.MaxBody()-len(intro)))
 	if err != nil {
 		return "", fmt.Errorf("writing the text of the pull request: %w", err)

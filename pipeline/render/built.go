@@ -141,7 +141,7 @@ type keptBuild struct {
 
 func (k *keptBuild) receiveBuildFrame(kind byte, content []byte) error {
 	if k.left -= max(leastObject, int64(len(content))); k.left < 0 || k.notes == nil || k.finished != nil {
-		return protocolError("a build that nobody wants")
+		return protocolError("a build that was not requested")
 	}
 	if k.building == nil {
 		k.building = &Built{}

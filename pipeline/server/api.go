@@ -214,7 +214,7 @@ func (v *pipelineViews) showSnapshot(w http.ResponseWriter, r *http.Request) {
 	})
 	text, ok := v.store.Snapshot(digest)
 	if !ok || !may {
-		writeError(w, http.StatusNotFound, errors.New("no snapshot of this digest is kept: what neither is published nor stands in the history of a pipeline is forgotten"))
+		writeError(w, http.StatusNotFound, errors.New("no snapshot of this digest is kept: snapshots that are neither published nor in the history of a pipeline are deleted"))
 		return
 	}
 	writeJSON(w, Snapshot{digest, string(text)})

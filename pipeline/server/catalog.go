@@ -80,7 +80,7 @@ func (h *catalogHandler) removePipelines(w http.ResponseWriter, r *http.Request)
 		}
 	}
 	if h.keeper == nil || len(names) == 0 {
-		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
+		writeError(w, http.StatusBadRequest, errors.New("the request names no deleted pipeline"))
 		return
 	}
 	err := checkRemovable(who, names)

@@ -136,7 +136,7 @@ func (g *guard) finishSignIn(w http.ResponseWriter, r *http.Request) {
 
 // failSignIn answers a failed sign-in. The provider's message is only logged.
 func (g *guard) failSignIn(w http.ResponseWriter, r *http.Request, who access.Principal, err error) {
-	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the log of the daemon says why."
+	code, outcome, message := http.StatusBadGateway, access.Failed, "Signing in did not work; the reason is in the daemon's log."
 	switch {
 	case errors.Is(err, signin.ErrForged):
 		code, outcome, message = http.StatusBadRequest, access.Refused, errorAsSentence(signin.ErrForged)

@@ -129,7 +129,7 @@ func (p *pageWriter) pageWith(w http.ResponseWriter, r *http.Request, code int, 
 	if err := p.templates[template].Execute(&out, page); err != nil {
 		p.log.Error("a page could not be written", "error", err)
 		setSecurityHeaders(w, "")
-		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
+		http.Error(w, "the page could not be written; the reason is in the log", http.StatusInternalServerError)
 		return
 	}
 	setSecurityHeaders(w, page.Nonce)

@@ -56,7 +56,7 @@ func (m *Metrics) Removals(list func() []prune.Removal) {
 			}
 			return counts
 		},
-		desc: prometheus.NewDesc("prerig_removals", "Pipelines that are gone and not removed yet, by state.",
+		desc: prometheus.NewDesc("prerig_removals", "Deleted pipelines that are not removed yet, by state.",
 			[]string{"state"}, nil),
 	})
 }

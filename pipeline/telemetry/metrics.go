@@ -46,7 +46,7 @@ func NewMetrics(version string) *Metrics {
 		}, []string{"outcome", "stage"}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "prerig_rendered_bytes_total", Help: "Bytes of manifests that were rendered."}),
 		removed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "prerig_removed_pipelines_total", Help: "Pipelines that were gone and removed by this process.",
+			Name: "prerig_removed_pipelines_total", Help: "Deleted pipelines that this process has removed.",
 		}),
 		remembered: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prerig_remembered_builds_total",

@@ -59,7 +59,7 @@ func (c Cause) String() string {
 	case c.Kind == CauseAdmission && c.Certain:
 		return "changed at admission by " + by
 	case c.Kind == CauseAdmission && len(c.By) == 1:
-		return "changed at admission, by " + by + " as nothing else sees the pod"
+		return "changed at admission, by " + by + " which alone matches the pod"
 	case c.Kind == CauseAdmission:
 		return "changed at admission by one of " + by
 	case by != "":

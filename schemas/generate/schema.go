@@ -264,7 +264,7 @@ func functionDefinition(schema []byte) ([]byte, error) {
 		"spec": map[string]any{
 			"group": strings.Split(v1alpha1.APIVersion, "/")[0],
 			"names": map[string]any{"kind": v1alpha1.Kind},
-			"description": "Injects sidecars into the workloads of a resource list, as an InjectionPolicy says: Istio's from the user's own " +
+			"description": "Injects sidecars into the workloads of a resource list according to an InjectionPolicy: Istio's from the user's own " +
 				"injector configuration, and others.",
 			"publisher": "prerig.dev",
 			"tags":      []any{"mutator", "validator"},

@@ -22,7 +22,7 @@ func (ps *problems) validate(p *InjectionPolicy) {
 	}
 	s, at := p.Spec, []any{"spec"}
 	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil {
-		ps.Add(at, "says nothing to inject; add istio or sidecars")
+		ps.Add(at, "names nothing to inject; add istio or sidecars")
 	}
 	if s.From == FromCluster && s.Istio != nil && s.Istio.Injector.ConfigMap != nil {
 		ps.Add([]any{"spec", "istio", "injector", "configMap"}, "names a ConfigMap among the items, and from: Cluster reads that of the cluster; keep one of them")

@@ -30,8 +30,8 @@ var rules = []rule{
 	{"controllers' labels: the template's digest, the owner's uid and name", withoutControllerLabels},
 	{"the status, which a kubelet would write", func(pod map[string]any) { delete(pod, "status") }},
 	{"the random name of the service account's volume", withoutRandomName},
-	{"the mount of that volume in the annotation that keeps what the user said of a container", withoutRecordedMount},
-	{"the annotation in which LimitRanger says what it has set: it runs again after a webhook, and then only names the rest", func(pod map[string]any) {
+	{"the mount of that volume in the annotation that keeps the user's settings of a container", withoutRecordedMount},
+	{"the annotation in which LimitRanger lists the fields it set: it runs again after a webhook, and then lists only the rest", func(pod map[string]any) {
 		removeKeysAtPath(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
 	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
@@ -41,7 +41,7 @@ var rules = []rule{
 			maps.Copy(pod, kept)
 		}
 	}},
-	{"the index that the Job controller gives to each container of an Indexed Job: a webhook adds its own afterwards", withoutIndexOfInjected},
+	{"the index that the Job controller adds to each container of an Indexed Job: a webhook adds its own afterwards", withoutIndexOfInjected},
 	{"the place of a StatefulSet's claims, which its controller puts before the template's volumes: a webhook adds its own before them", withClaimsFirst},
 	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
 }

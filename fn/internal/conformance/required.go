@@ -16,12 +16,12 @@ import (
 const (
 	// lastUndecided is the last minor version whose kube-inject may not look at the pod's annotation.
 	lastUndecided = 7
-	annotatedNote = "istioctl kube-inject of the version injects although the pod says no, so it is injected here too; the webhook leaves it alone"
+	annotatedNote = "istioctl kube-inject of the version injects although the pod opts out, so it is injected here too; the webhook leaves it alone"
 	// lastLeft is the last minor version whose kube-inject leaves injected pods alone.
 	lastLeft     = 16
 	injectedNote = "istioctl kube-inject of the version leaves injected pods alone, so it is left here too; the webhook injects again"
 	// annotated is the reason for a pod that opts out.
-	annotated = "the pod says no with sidecar.istio.io/inject"
+	annotated = "the pod opts out with sidecar.istio.io/inject"
 )
 
 // skipsInjectedPod reports whether kube-inject of the version considers a pod injected and leaves it unchanged: a pod

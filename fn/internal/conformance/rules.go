@@ -118,7 +118,7 @@ func blankPodHash(pod map[string]any) bool {
 var revisionLabels = release.Between("1.6", "1.8")
 
 // revisionNote is the rule for the revision's label.
-const revisionNote = "the expected output is of an injector without REVISION; the chart gives istiod the revision default, which is compared as none"
+const revisionNote = "the expected output is of an injector without REVISION; the chart sets the revision default of istiod, which compares as none"
 
 // blankRevision replaces the revision default by an empty string in the labels of an object's pods, and reports
 // whether it replaced any.

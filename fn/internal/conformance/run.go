@@ -251,7 +251,7 @@ func (c *Case) Run() Outcome {
 	}
 	if c.ExpectWarning != "" && !hasMatchingWarning(got.Warnings, c.ExpectWarning) {
 		return Outcome{Case: c, Status: Different,
-			Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, got.Warnings)}
+			Detail: fmt.Sprintf("no warning contains %q; the warnings are %q", c.ExpectWarning, got.Warnings)}
 	}
 	return c.compareInjected(got, want)
 }
@@ -352,7 +352,7 @@ func (c *Case) expectError(err error) Outcome {
 	if strings.Contains(strings.ToLower(err.Error()), c.ExpectError) {
 		return Outcome{Case: c, Status: Equal}
 	}
-	return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("want an error that says %q, got: %v", c.ExpectError, err)}
+	return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("want an error that contains %q, got: %v", c.ExpectError, err)}
 }
 
 // hasMatchingWarning reports whether one of the warnings matches Istio's. Prerig's wording is its own, so only the

@@ -49,7 +49,7 @@ func (p *instrumented) addGo(w wantedLanguage) error {
 		return err
 	}
 	if t.env.indexOfName(goTargetVariable) < 0 {
-		return fmt.Errorf("nothing says which program to instrument: set %s, or %s in the Instrumentation",
+		return fmt.Errorf("no setting names the program to instrument: set %s, or %s in the Instrumentation",
 			goTargetAnnotation, goTargetVariable)
 	}
 	image := settings["image"]

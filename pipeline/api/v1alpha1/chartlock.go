@@ -164,7 +164,7 @@ func (l *ChartLock) validateLockedCharts(ps *strict.Problems) {
 			ps.Add(at("url"), "must be the URL of the chart's archive, without credentials")
 		}
 		if registry && chart.URL != "" {
-			ps.Add(at("url"), "must be left out: the repository is in a registry")
+			ps.Add(at("url"), "must be omitted: the repository is in a registry")
 		}
 		key := asked{NormalChartRepository(chart.Repository), chart.Name, chart.Range}
 		if first, twice := seen[key]; twice {

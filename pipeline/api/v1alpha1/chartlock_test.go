@@ -84,7 +84,7 @@ func TestChartLockProblems(t *testing.T) {
 		entry(strings.Replace(good, "//charts.", "//a:b@charts.", 1)):                                   "must have no credentials",
 		entry(strings.Replace(good, "com\"", "com/../x\"", 1)):                                          "no . or .. in its path",
 		entry(strings.Replace(good, "https://charts.example.com/web", "x", 1)):                          "must be the URL of the chart's archive",
-		entry(strings.Replace(good, "https://charts.example.com\"", "oci://charts.example.com/a\"", 1)): "must be left out: the repository is in a registry",
+		entry(strings.Replace(good, "https://charts.example.com\"", "oci://charts.example.com/a\"", 1)): "must be omitted: the repository is in a registry",
 		strings.Replace(entry(good), "ChartLock", "ImageLock", 1):                                       "expected prerig.dev/v1alpha1 ChartLock",
 		entry(good) + "  - {" + good + "}\n":                                                            "spec.charts[0] locks the same chart for the same range",
 		strings.Replace(entry(good), "metadata:", "metadata: &a", 1) + "x: *a\n":                        "line",

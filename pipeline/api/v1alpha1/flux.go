@@ -36,7 +36,7 @@ func (v *validator) checkFlux(build Build) {
 		return
 	}
 	if build.Path != "." {
-		v.addError("spec.build.path", "must be left out with type Flux: flux.path says where the cluster starts")
+		v.addError("spec.build.path", "must be omitted with type Flux: flux.path names the cluster's entry point")
 	}
 	if flux.Path == "" {
 		v.addError(at+".path", "must be given: the directory that the cluster starts with, such as clusters/production")

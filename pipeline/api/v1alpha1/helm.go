@@ -164,7 +164,7 @@ func (v *validator) checkHelm(build Build) {
 		return
 	}
 	if build.Path != "." {
-		v.addError("spec.build.path", "must be left out with type Helm: helm.chart says where the chart is")
+		v.addError("spec.build.path", "must be omitted with type Helm: helm.chart names the chart")
 	}
 	if len(build.Functions) > 0 {
 		v.addError("spec.build.functions", "is for kustomizations and Kptfiles, and type is Helm")

@@ -104,7 +104,7 @@ func (w *Preview) checkPreview(v *validator, p *RenderPipeline) {
 		v.addError(at+".most", "must not be negative")
 	}
 	if !w.Comments() && !w.Statuses() {
-		v.addError(at, "says nothing to anybody: comment or status must be true")
+		v.addError(at, "reports nothing: comment or status must be true")
 	}
 }
 

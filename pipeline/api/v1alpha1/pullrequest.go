@@ -196,6 +196,6 @@ func (r *PullRequest) checkPullRequest(v *validator, at string, g *GitPublish, p
 		v.addError(at+".head", "%s", err)
 	}
 	if r.Head == g.Branch || p.ownBranchOf(g.URL, r.Head) != "" {
-		v.addError(at+".head", "must be a branch that nothing else uses, found %q", r.Head)
+		v.addError(at+".head", "must be a branch with no other use, found %q", r.Head)
 	}
 }

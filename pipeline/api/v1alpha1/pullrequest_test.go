@@ -47,7 +47,7 @@ func TestPullRequestIsRefused(t *testing.T) {
 		"{branch: main, pullRequest: {groupBy: Label}}":                                      "label: must be given",
 		"{branch: main, pullRequest: {groupBy: Label, label: region}}":                       "the pipeline has no label region",
 		"{branch: main, pullRequest: {label: cluster}}":                                      "is for groupBy: Label",
-		"{branch: main, pullRequest: {head: main}}":                                          "head: must be a branch that nothing else uses",
+		"{branch: main, pullRequest: {head: main}}":                                          "head: must be a branch with no other use",
 		"{branch: main, pullRequest: {head: a..b}}":                                          "is not a valid name",
 		"{branch: main, pullRequest: {url: 'https://me:pw@git.example.com'}}":                "without credentials",
 		"{branch: main, url: 'https://git.example.com/o/r', pullRequest: {}}":                "provider: must be given",

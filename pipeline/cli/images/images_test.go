@@ -263,7 +263,7 @@ func TestVerify(t *testing.T) {
 	want := []Status{
 		{Image: "current", Locked: digests["current"], Now: digests["current"], State: Current},
 		{Image: "down", Locked: digests["current"], State: Unknown},
-		{Image: "gone", Locked: digests["gone"], State: Gone},
+		{Image: "gone", Locked: digests["gone"], State: Deleted},
 		{Image: "lost", Locked: digests["lost"], State: Lost},
 		{Image: "moved", Locked: digests["moved"], Now: moved, State: Moved},
 	}

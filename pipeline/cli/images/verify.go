@@ -24,8 +24,8 @@ const (
 	Current State = "current"
 	// Moved means that the tag names another digest now; the locked one still exists.
 	Moved State = "moved"
-	// Gone means that the registry no longer has such a tag; the locked digest still exists.
-	Gone State = "gone"
+	// Deleted means that the registry no longer has such a tag; the locked digest still exists.
+	Deleted State = "deleted"
 	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new
 	// node.
 	Lost State = "lost"
@@ -112,7 +112,7 @@ func (c *registryClient) imageStatus(ctx context.Context, image, locked string) 
 	case err != nil:
 		return s.asUnknown(explainRegistryError(ref, err))
 	case now == "":
-		s.State = Gone
+		s.State = Deleted
 	default:
 		s.State = Moved
 	}

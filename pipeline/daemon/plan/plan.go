@@ -212,7 +212,7 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 	if stack, ok := fault.StackOf(err); ok {
 		p.Log.Error("looking at a source has panicked", "id", cause.ID, "pipelines", len(entries), "error", err, "stack", stack)
 	} else {
-		p.Log.Warn("looking at a source hangs; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+		p.Log.Warn("polling a source hangs; the status of its pipelines has the reason", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	for _, e := range entries {
 		job := cause.newJob(e)
@@ -262,7 +262,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		p.sources.unresponsive.markUnresponsive(key)
 	}
 	if err != nil {
-		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+		p.Log.Warn("a source could not be polled; the status of its pipelines has the reason", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	if snapshot != nil {
 		p.sources.unresponsive.recordSourceAnswer(key)

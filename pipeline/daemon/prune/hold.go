@@ -76,7 +76,7 @@ func (s share) reasonOverPercent(percent int, of string) string {
 	if s.gone < atLeast || s.gone*100 <= s.all*percent {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d pipelines%s are gone at once, more than removals.max_share (%d %%)", s.gone, s.all, of, percent)
+	return fmt.Sprintf("%d of %d pipelines%s were deleted at once, more than removals.max_share (%d %%)", s.gone, s.all, of, percent)
 }
 
 // excludeMissing excludes missing pipelines.
@@ -166,7 +166,7 @@ func (k *Keeper) removalLimitReasons(gone, known []string) map[string]string {
 		case from.Pipelines == 0 && !k.Catalog.TellsAll(name):
 			out[name] = "no pipeline is left at all"
 		case k.isLost(name):
-			out[name] = "its object is missing, and nobody was seen to delete it: the cluster may have lost its objects, or be another one"
+			out[name] = "its object is missing, and no deletion was observed: the cluster may have lost its objects, or be another one"
 		case own != "":
 			out[name] = own
 		case who.namespace != "" && inAll != "":
@@ -246,7 +246,7 @@ func (k *Keeper) reportHeld(held int, reasons []string) {
 	slices.Sort(reasons)
 	because := strings.Join(slices.Compact(reasons), "; ")
 	if held > 0 && k.told != because {
-		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig daemon remove, or bring them back", "pipelines", held, "because", because)
+		k.Log.Warn("deleted pipelines are not removed: confirm it with prerig daemon remove, or bring them back", "pipelines", held, "because", because)
 	}
 	k.told = because
 }

@@ -75,7 +75,7 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := k.Check(ctx); err != nil && ctx.Err() == nil {
-				k.Log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
+				k.Log.Warn("looking for deleted pipelines; the daemon retries", "error", err)
 			}
 		}
 	}
@@ -206,12 +206,12 @@ func (k *Keeper) recordMissingPipelines(ctx context.Context, gone []string) erro
 			return err
 		}
 		if marked {
-			k.Log.Info("a pipeline is gone", "pipeline", name, "acted upon after", k.delayOf(name))
+			k.Log.Info("a pipeline was deleted", "pipeline", name, "acted upon after", k.delayOf(name))
 		}
 	}
 	if len(heirs) > 0 && k.Plan != nil {
 		slices.Sort(heirs)
-		k.Plan(slices.Compact(heirs), "another pipeline is gone")
+		k.Plan(slices.Compact(heirs), "another pipeline was deleted")
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (k *Keeper) requestRemovals(ctx context.Context, due []string, change func(
 			return true
 		})
 		if err == nil && !(approved && pending[name] && change == nil) {
-			err = k.Queue.Request(ctx, queue.Job{Pipeline: name, Cause: cause, Reason: "the pipeline is gone", Since: now, NotBefore: now, Batch: len(due)})
+			err = k.Queue.Request(ctx, queue.Job{Pipeline: name, Cause: cause, Reason: "the pipeline was deleted", Since: now, NotBefore: now, Batch: len(due)})
 		}
 		if err != nil {
 			return err
@@ -278,7 +278,7 @@ func (k *Keeper) requestRemovals(ctx context.Context, due []string, change func(
 }
 
 // ErrNotGone is the cause of an error about a pipeline that exists or is unknown.
-var ErrNotGone = errors.New("it is not among the pipelines that are gone and wait to be removed")
+var ErrNotGone = errors.New("it is not among the deleted pipelines that wait for their removal")
 
 // Confirm releases pipelines whose removal is held. With orphan their files are left, regardless of the deletion
 // policy.

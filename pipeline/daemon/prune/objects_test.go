@@ -212,7 +212,7 @@ func TestALostObjectIsNotADeletedOne(t *testing.T) {
 	k.objects.specs = map[string]string{}
 	k.look()
 	for _, key := range []string{"shop/a", "shop/b", "pay/c"} {
-		if r := k.registered(key); r.Removal == nil || !r.Removal.Held || r.Removal.Approved || !strings.Contains(r.Removal.Message, "nobody was seen to delete it") {
+		if r := k.registered(key); r.Removal == nil || !r.Removal.Held || r.Removal.Approved || !strings.Contains(r.Removal.Message, "no deletion was observed") {
 			t.Errorf("%s: %+v, removal %+v", key, r, r.Removal)
 		}
 	}

@@ -76,7 +76,7 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 	if err != nil {
 		return nil, &queue.RetryError{After: time.Second, Err: err}
 	}
-	log.Info("removed a pipeline that is gone", "policy", reg.Policy, "message", message)
+	log.Info("removed a deleted pipeline", "policy", reg.Policy, "message", message)
 	if !forgotten {
 		// It came back meanwhile: what was removed is to be published again.
 		again := queue.Job{Pipeline: job.Pipeline, Cause: job.Cause, Reason: "the pipeline came back", Since: time.Now(), Force: true}
@@ -108,7 +108,7 @@ func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error)
 	if waits {
 		return &queue.RetryError{After: successorWait, Err: err}
 	}
-	r.Log.Error("a pipeline that is gone could not be removed", "pipeline", pipeline, "error", err)
+	r.Log.Error("a deleted pipeline could not be removed", "pipeline", pipeline, "error", err)
 	return &queue.RetryError{After: queue.Backoff(failures, pipeline), Err: err}
 }
 

@@ -53,7 +53,7 @@ func TestOneNamespaceHoldsNoOthersRemovals(t *testing.T) {
 	k.look()
 	k.deleteSome("pay", 1)
 	k.look()
-	for key, want := range map[string]string{"many/7": "30 of 30 pipelines are gone at once", "shop/0": "", "pay/0": ""} {
+	for key, want := range map[string]string{"many/7": "30 of 30 pipelines were deleted at once", "shop/0": "", "pay/0": ""} {
 		if got := k.reason(key); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q", key, got)
 		}
@@ -111,7 +111,7 @@ func TestManyNamespacesAtOnceWaitForAWord(t *testing.T) {
 		}
 		k.look()
 		for key := range k.objects.deleted {
-			if got := k.reason(key); !strings.Contains(got, "are gone at once, more than removals.max_share (50 %)") {
+			if got := k.reason(key); !strings.Contains(got, "were deleted at once, more than removals.max_share (50 %)") {
 				t.Errorf("%s: %s: %q", name, key, got)
 			}
 		}

@@ -70,8 +70,8 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 	}
 	if len(lost) > 0 {
 		slices.Sort(lost)
-		q.opts.Log.Error("files of the queue were damaged and a part of what they held is gone; all pipelines are looked at again. "+
-			"Where the state is among it, suspensions may be gone, and all pipelines are held: see prerig daemon status and prerig daemon resume", "directory", q.opts.Dir, "lost", slices.Compact(lost))
+		q.opts.Log.Error("files of the queue were damaged and some of their records are lost; all pipelines are checked again. "+
+			"If state is among them, suspensions may be lost, and all pipelines are held: see prerig daemon status and prerig daemon resume", "directory", q.opts.Dir, "lost", slices.Compact(lost))
 	}
 	if slices.Contains(lost, state) {
 		if err := q.holdPipelines(ctx); err != nil {

@@ -142,7 +142,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the pipeline's new definition yet")}
 	}
 	if !ok || entry.Err != nil {
-		log.Info("the pipeline is gone or not valid, the job is dropped")
+		log.Info("the pipeline was deleted or is not valid, the job is dropped")
 		return nil
 	}
 	ctx = budget.WithTeam(ctx, entry.Scope().Team())

@@ -78,7 +78,7 @@ func (h *Host) Merge(ctx context.Context, number int64, commit string, method pu
 		case h.requestAsAnswered(r).HeadCommit != commit:
 			return pullrequest.ErrChanged
 		case h.Merging == nil:
-			return Failure(http.StatusMethodNotAllowed, "nobody merges here")
+			return Failure(http.StatusMethodNotAllowed, "this host does not merge")
 		}
 		made, err := h.Merging(*h.requestAsAnswered(r), method)
 		if err != nil {

@@ -222,7 +222,7 @@ func TestTooManyAtOnce(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.drop(name)
 	}
-	if r := f.removal("d", prune.Held); !strings.Contains(r.Message, "4 of 6 pipelines are gone at once, more than removals.max_share (50 %)") {
+	if r := f.removal("d", prune.Held); !strings.Contains(r.Message, "4 of 6 pipelines were deleted at once, more than removals.max_share (50 %)") {
 		t.Errorf("it says %q", r.Message)
 	}
 	f.confirm(server.RemoveRequest{All: true})
@@ -304,7 +304,7 @@ func TestOneTenantHoldsNoOthersRemovals(t *testing.T) {
 	}
 	held("evil/broken.yaml is not valid")
 	f.drop("evil/broken")
-	held("7 of 8 pipelines are gone at once")
+	held("7 of 8 pipelines were deleted at once")
 	if got := f.files(); !strings.Contains(got, "e1/") || strings.Contains(got, "web/") || strings.Contains(got, "api/") || !strings.Contains(got, "jobs/") {
 		t.Errorf("there are:\n%s", got)
 	}

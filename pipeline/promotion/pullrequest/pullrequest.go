@@ -58,7 +58,7 @@ type Content struct {
 }
 
 // ErrChanged is returned for a pull request that was changed since it was read.
-var ErrChanged = errors.New("somebody has changed the pull request meanwhile")
+var ErrChanged = errors.New("another writer has changed the pull request meanwhile")
 
 // Host is one repository at a Git host. Its errors are of type *[Error] where the host or the way to it is the cause. It is safe for
 // concurrent use.

@@ -289,7 +289,7 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 	err = k.archives.verifyArchiveName(now.artifact.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("the file of the ExternalArtifact %s is gone", ref), nil
+		return fmt.Sprintf("the file of the ExternalArtifact %s is missing", ref), nil
 	case errors.Is(err, errDamaged):
 		return fmt.Sprintf("the file of the ExternalArtifact %s is damaged", ref), nil
 	default:

@@ -107,7 +107,7 @@ func (k *Keeper) reportLostArtifact(ctx context.Context, ref Ref, now *object, w
 	k.mu.Lock()
 	k.lost[ref] = last
 	k.mu.Unlock()
-	k.options.Log.Warn("the file of an artifact is damaged or gone, or its URL is another", "artifact", ref, "pipeline",
+	k.options.Log.Warn("the file of an artifact is damaged or missing, or its URL differs", "artifact", ref, "pipeline",
 		now.pipeline)
 	k.options.Lost(ctx, ref, now.pipeline)
 }

@@ -32,7 +32,7 @@ func (w *renderWorker) isReusable() bool {
 // schema's definitions with those it already knows, whereas a new process would know only these.
 func (w *renderWorker) checkUnused() error {
 	if w.used && w.kustomize.setsSchema() {
-		return errors.New("a schema is set only in a process that has rendered nothing else")
+		return errors.New("a schema is set only in a process that has not rendered before")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (s *scopes) unknownKindFindings() result.Results {
 		ref := s.guessed[kind]
 		out = append(out, result.Result{
 			Severity: result.Info, ResourceRef: &ref, Field: &result.Field{Path: "metadata.namespace"},
-			Message: fmt.Sprintf("got the namespace of its release, as nothing says that %s is cluster-wide; a definition under spec.build.releases.objects does", ref.Kind),
+			Message: fmt.Sprintf("was assigned the namespace of its release, since %s is not known to be cluster-wide; a definition under spec.build.releases.objects does", ref.Kind),
 		})
 	}
 	return out

@@ -191,7 +191,7 @@ func (a *attempt) reconcilePullRequest(ctx context.Context) error {
 		if !pullrequest.IsNotFound(err) {
 			return err
 		}
-		a.log.Warn("a pull request is gone, or the credential may not see it", "error", err)
+		a.log.Warn("a pull request was deleted, or the credential may not read it", "error", err)
 		a.dropped = true
 		return a.forgetFetchedCommits(ctx, 0)
 	}

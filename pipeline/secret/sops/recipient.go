@@ -26,7 +26,7 @@ const recipientPrefix = "age"
 func ParseRecipient(text string) (Recipient, error) {
 	switch {
 	case strings.HasPrefix(text, "AGE-SECRET-KEY-"):
-		return Recipient{}, errors.New("this is a private key, which nobody but who decrypts may have; give the public key that age-keygen -y prints for it, and make a new pair if others have seen it")
+		return Recipient{}, errors.New("this is a private key, which only the reader of the secrets may have; use the public key that age-keygen -y prints for it, and create a new pair if others have seen this key")
 	case strings.HasPrefix(text, "ssh-"), strings.HasPrefix(text, "age1pq1"),
 		strings.HasPrefix(text, "age1") && strings.Count(text, "1") > 1 && !isBech32(text[len("age1"):]):
 		return Recipient{}, fmt.Errorf("%s is a recipient of a kind that is not supported; give one of the kind X25519, which age-keygen prints", text)

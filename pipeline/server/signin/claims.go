@@ -34,7 +34,7 @@ func (p *Provider) readClaims(ctx context.Context, found *oidc.Provider, token *
 			return c, errors.New("asking the OpenID Connect provider for user info: it refuses")
 		}
 		if info.Subject != token.Subject {
-			return c, errors.New("reading user info: it is about somebody else than the ID token")
+			return c, errors.New("reading user info: its subject is not that of the ID token")
 		}
 		further := map[string]any{}
 		if err := info.Claims(&further); err != nil {

@@ -196,7 +196,7 @@ func (p *Provider) Finish(r *http.Request) (who access.Principal, cookie *http.C
 		return who, nil, "", err
 	}
 	if problem := query.Get("error"); problem != "" {
-		return who, nil, "", fmt.Errorf("signing in: the provider says %s", foreign.Quote(problem))
+		return who, nil, "", fmt.Errorf("signing in: the provider answers %s", foreign.Quote(problem))
 	}
 	found, err := p.discoverProviderOnce(r.Context())
 	if err != nil {

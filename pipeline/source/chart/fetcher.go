@@ -79,7 +79,7 @@ type DigestError struct {
 // Error names the locked digest but not the actual one: the author of the lock could use that one to read the
 // archive.
 func (e *DigestError) Error() string {
-	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository gives something else than it did", e.Chart.Digest)
+	return fmt.Sprintf("its archive does not have the digest %s that is locked: the repository now serves other content", e.Chart.Digest)
 }
 
 // Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's,
@@ -152,7 +152,7 @@ type FileDigestError struct {
 
 // Error names the locked digest only, as DigestError does.
 func (e *FileDigestError) Error() string {
-	return fmt.Sprintf("it does not have the digest %s that is locked: the server gives something else than it did; review it and run prerig lock", e.File.Digest)
+	return fmt.Sprintf("it does not have the digest %s that is locked: the server now serves other content; review it and run prerig lock", e.File.Digest)
 }
 
 // withReach has requests charged to a team, and bound to what the daemon allows.
@@ -199,7 +199,7 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.C
 	}
 	found := DigestOf(content)
 	if chosen.Digest != "" && chosen.Digest != found {
-		return chosen, nil, fmt.Errorf("fetching the chart %s: its archive has the digest %s, and the repository says %s", chosen, found, chosen.Digest)
+		return chosen, nil, fmt.Errorf("fetching the chart %s: its archive has the digest %s, and the repository's index has %s", chosen, found, chosen.Digest)
 	}
 	chosen.Digest = found
 	return chosen, content, nil

@@ -70,8 +70,8 @@ const maxHead = 4 << 20
 
 // What is over the limit then.
 const (
-	sizeOfHead   = "size of what the server says in front of the objects in bytes"
-	sizeOfReport = "size of what the server says about a push in bytes"
+	sizeOfHead   = "size of the server's messages before the objects in bytes"
+	sizeOfReport = "size of the server's report on a push in bytes"
 )
 
 type readCloser struct {

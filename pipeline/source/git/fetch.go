@@ -125,7 +125,7 @@ func suggestRef(name string, refs Refs) string {
 
 func unavailableError(remote *Remote, ref Ref, err error) error {
 	if !ref.Commit.IsZero() && strings.Contains(err.Error(), "not our ref") {
-		return fmt.Errorf("fetching commit %s from %s: the repository does not have it, or the server gives only the heads of "+
+		return fmt.Errorf("fetching commit %s from %s: the repository does not have it, or the server serves only the heads of "+
 			"branches (uploadpack.allowReachableSHA1InWant): %w", ref.Commit, remote.url, err)
 	}
 	return fmt.Errorf("fetching from %s: %w", remote.url, err)

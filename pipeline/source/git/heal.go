@@ -29,7 +29,7 @@ func (o *objectStore) recordDamagedObject(id Hash, err error) error {
 		return err
 	}
 	o.unreadable.Store(&id)
-	return fmt.Errorf("the mirror is damaged and will be made anew: %w", err)
+	return fmt.Errorf("the mirror is damaged and will be cloned again: %w", err)
 }
 
 // isContentError returns false for a system error, such as too many open files, after which the same file may well be
@@ -83,7 +83,7 @@ func (m *Mirror) recreateMirror() error {
 		}
 	}
 	if err := os.MkdirAll(filepath.Join(m.dir, "objects", "pack"), 0o700); err != nil {
-		return fmt.Errorf("making a damaged mirror anew: %w", err)
+		return fmt.Errorf("cloning a damaged mirror again: %w", err)
 	}
 	m.reopenStorage()
 	m.unreadable.Store(nil)

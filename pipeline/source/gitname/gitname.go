@@ -70,7 +70,7 @@ func checkPart(part string) error {
 	why := ""
 	switch {
 	case isGitFile(part):
-		why = "git gives it a meaning of its own"
+		why = "git assigns it a special meaning"
 	case strings.ContainsAny(part, `\:*?"<>|`):
 		why = `Windows has no file names with \ : * ? " < > or |`
 	case strings.HasSuffix(part, " ") || strings.HasSuffix(part, "."):

@@ -39,7 +39,7 @@ func ParsePattern(text string) (Pattern, error) {
 		repository = strings.ToLower(repository[:i]) + repository[i:]
 	}
 	if strings.Contains(repository, "*") {
-		return p, errors.New("* stands only at the end, as /*, for all repositories below")
+		return p, errors.New("* is allowed only at the end, as /*, for all repositories below")
 	}
 	var err error
 	if p.at, err = ParseAddress(repository); err != nil {

@@ -212,7 +212,7 @@ func tokenOf(body []byte) ([]byte, error) {
 		ExpiresIn    int    `json:"expires_in,omitempty"`
 	}
 	if json.Unmarshal(body, &token) != nil || token.Token == "" && token.AccessToken == "" {
-		return nil, errors.New("the token service that the registry names gives no token")
+		return nil, errors.New("the token service that the registry names returns no token")
 	}
 	return json.Marshal(token)
 }

@@ -54,7 +54,7 @@ func (v *Value[T]) Get() T {
 	switch {
 	case err != nil && err.Error() != v.problem:
 		v.problem = err.Error()
-		v.log.Error("a changed file cannot be used; what it said before stays", "of", v.name, "error", err)
+		v.log.Error("a changed file cannot be used; its earlier content stays in effect", "of", v.name, "error", err)
 	case err == nil && (v.problem != "" || !bytes.Equal(before, v.data)):
 		v.problem = ""
 		v.log.Info("a changed file was read again", "of", v.name)

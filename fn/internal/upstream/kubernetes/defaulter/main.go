@@ -32,8 +32,8 @@ import (
 
 func main() {
 	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
-	validate := flag.Bool("validate", false, "write a Status that says whether the API server takes each Pod")
-	quotas := flag.Bool("quotas", false, "write a Status that says whether the ResourceQuotas of each list let its Pod in")
+	validate := flag.Bool("validate", false, "write a Status for each Pod: whether the API server accepts it")
+	quotas := flag.Bool("quotas", false, "write a Status for each list: whether its ResourceQuotas admit its Pod")
 	version := flag.Bool("version", false, "write the version of Kubernetes")
 	flag.Parse()
 	if *version {

@@ -269,7 +269,7 @@ func (r read) describeUnknownReads(v variant) string {
 		out = append(out, "the expression asks the cluster's authorizer")
 	}
 	if r.user && !v.user {
-		out = append(out, "the expression reads request.userInfo, which --as gives")
+		out = append(out, "the expression reads request.userInfo, which --as sets")
 	}
 	if r.namespace && !v.namespace {
 		out = append(out, "the expression reads namespaceObject, and the Namespace is neither among the objects nor in --policies")
