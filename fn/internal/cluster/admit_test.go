@@ -104,7 +104,7 @@ func compareAdmitted(t *testing.T, c *Cluster, pod *unstructured.Unstructured, g
 
 // isMutatingRejection reports whether a pod is rejected by a step that the API server runs before it validates the fields.
 func isMutatingRejection(reason string) bool {
-	return reason != "" && !strings.HasPrefix(reason, "LimitRanger: ")
+	return reason != "" && !strings.HasPrefix(reason, "LimitRanger: ") && !strings.HasSuffix(reason, "Overhead set without corresponding RuntimeClass defined Overhead")
 }
 
 var drawn = lazyregexp.New(`kube-api-access-[a-z0-9]{5}`)

@@ -126,7 +126,10 @@ func (m *Mutation) hooksOf(p *mutatingPolicy) (out []mutating.PolicyHook) {
 		}
 		hook.Evaluator.Mutators = make([]patch.Patcher, len(p.evaluator.Mutators))
 		for i, inner := range p.evaluator.Mutators {
-			hook.Evaluator.Mutators[i] = observedPatcher{inner, m, By{Policy: p.Name, Binding: b.Name, Mutation: i}}
+			hook.Evaluator.Mutators[i] = observedPatcher{
+				inner, m, By{Policy: p.Name, Binding: b.Name, Mutation: i},
+				p.Spec.Mutations[i].PatchType == admissionv1.PatchTypeApplyConfiguration,
+			}
 		}
 		out = append(out, hook)
 	}
@@ -199,8 +202,9 @@ func (m *Mutation) observed(now runtime.Object) {
 type observedPatcher struct {
 	patch.Patcher
 
-	of *Mutation
-	by By
+	of      *Mutation
+	by      By
+	applies bool // an apply configuration
 }
 
 // Patch applies the mutation.
@@ -215,9 +219,29 @@ func (p observedPatcher) Patch(ctx context.Context, r patch.Request, budget int6
 	if err != nil {
 		return after, err
 	}
+	if err := p.checkDuplicateKeys(r); err != nil {
+		return nil, err
+	}
 	if param, accessErr := meta.Accessor(r.OptionalVariables.VersionedParams); accessErr == nil {
 		p.by.Param = param.GetName()
 	}
 	p.of.pending, p.of.before = &p.by, before
 	return after, nil
+}
+
+// allowsDuplicateKeys is the first version 1.N of Kubernetes in which an apply configuration accepts an object with
+// several entries of one key in a list (source: ApplyStructuredMergeDiff in
+// pkg/admission/plugin/policy/mutating/patch/smd.go of k8s.io/apiserver 0.34 and 0.35).
+const allowsDuplicateKeys = 35
+
+// checkDuplicateKeys returns the error of older API servers about an object with duplicate keys.
+func (p observedPatcher) checkDuplicateKeys(r patch.Request) error {
+	minor := p.of.set.set.cluster.Minor
+	if !p.applies || minor == 0 || minor >= allowsDuplicateKeys {
+		return nil
+	}
+	if _, err := r.TypeConverter.ObjectToTyped(r.VersionedAttributes.VersionedObject.Object()); err != nil {
+		return fmt.Errorf("error applying patch: failed to convert original object to typed object: %w", err)
+	}
+	return nil
 }
