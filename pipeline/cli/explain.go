@@ -7,11 +7,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/explain"
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
@@ -20,6 +23,8 @@ import (
 type explainRun struct {
 	manifestRun
 	output string
+	// lintsMisplaced reports whether the run lints only for the findings of misplacedRule.
+	lintsMisplaced bool
 }
 
 func newExplain(streams Streams) *cobra.Command {
@@ -63,11 +68,15 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	}
 	var opts []fn.Option
 	if len(refs) > 0 {
+		ex.lintMisplaced()
 		opts = append(opts, fn.WithTrace())
 	}
 	report, err := ex.runPolicies(ctx, v1alpha1.ModeInject, opts...)
 	if err != nil {
 		return err
+	}
+	if len(refs) > 0 && ex.lintsMisplaced {
+		report.Results = slices.DeleteFunc(report.Results, isLintFindingExcept(misplacedRule))
 	}
 	e := explain.Of(report)
 	failed := report.Failed()
@@ -94,6 +103,31 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 		return errReported
 	}
 	return nil
+}
+
+// misplacedRule is the rule about labels and annotations in places where the injector does not read them, such as the
+// label that selects a pod on its Deployment. Without it, the decision for one workload could not name them.
+const misplacedRule = "PR602"
+
+// lintMisplaced has the run lint if no policy asks for it, and notes that only the findings of misplacedRule are wanted.
+func (ex *explainRun) lintMisplaced() {
+	policies := ex.allPolicies()
+	if slices.ContainsFunc(policies, func(p *v1alpha1.InjectionPolicy) bool { return p.Spec.Lint != nil }) {
+		return
+	}
+	ex.lintsMisplaced = true
+	for _, p := range policies {
+		p.Spec.Lint = &v1alpha1.Lint{}
+	}
+}
+
+// isLintFindingExcept reports whether a result is a finding of another lint rule.
+func isLintFindingExcept(code string) func(result.Result) bool {
+	return func(r result.Result) bool {
+		found := r.Tags[result.TagCode]
+		_, ok := lint.Lookup(found)
+		return ok && found != code
+	}
 }
 
 // splitReferences separates files from references to workloads. An argument that exists as a file is one.

@@ -6,6 +6,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -124,7 +125,7 @@ func (w Workload) writeDetail(b *strings.Builder) {
 	}
 	b.WriteString("  steps:\n")
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, s := range w.Trace {
+	for _, s := range w.stepsTaken() {
 		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", s.Stage, s.Answer, s.What, s.Because)
 	}
 	_ = t.Flush() // writes to a strings.Builder do not fail
@@ -159,4 +160,28 @@ func yesOrNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// The stages of a step, as package decide names them.
+const (
+	stageWebhook  = "webhook"
+	stageInjector = string(decide.LevelInjector)
+	answerNo      = string(decide.No)
+)
+
+// stepsTaken returns the steps that the API server and the injector take: if no webhook matches, the injector is not called,
+// and its answers would mislead.
+func (w Workload) stepsTaken() []Step {
+	asked, called := false, false
+	for _, s := range w.Trace {
+		if s.Stage == stageWebhook {
+			asked = true
+			called = called || s.Answer != answerNo
+		}
+	}
+	if !asked || called {
+		return w.Trace
+	}
+	steps := slices.DeleteFunc(slices.Clone(w.Trace), func(s Step) bool { return s.Stage == stageInjector })
+	return append(steps, Step{Stage: stageInjector, Answer: "-", What: "not called", Because: "no webhook matches"})
 }
