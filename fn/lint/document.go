@@ -15,7 +15,7 @@ const DocumentPath = "fn/lint/RULES.md"
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Rules\n\n" +
-		"What `prerig lint`, and the function with each injection, check in a pod after injection. This page is made from the code\n" +
+		"What `prerig lint`, and the function with each injection, check in a pod after injection. This page is generated from the code\n" +
 		"(`go test ./fn/lint -update`).\n\n" +
 		"A policy sets severities by code, and switches rules off:\n\n" +
 		"```yaml\nspec:\n  lint:\n    rules:\n      PR201: Error\n      PR107: \"Off\"\n```\n\n" +

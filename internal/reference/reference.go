@@ -38,7 +38,7 @@ func Files(root string) ([]File, error) {
 
 // beginPage begins a page with its title and what it is about.
 func beginPage(b *strings.Builder, title, about string) {
-	fmt.Fprintf(b, "# %s\n\n%s\n\nThis page is made from the code (`make generate`).\n", title, about)
+	fmt.Fprintf(b, "# %s\n\n%s\n\nThis page is generated from the code (`make generate`).\n", title, about)
 }
 
 // escaper keeps text from being read as Markdown.

@@ -20,7 +20,7 @@ const (
 	statementType = "application/vnd.in-toto+json"
 	predicateType = "https://slsa.dev/provenance/v1"
 	// buildType documents the meaning of the parameters of a build.
-	buildType = "https://github.com/prerig/prerig/blob/main/docs/releasing.md#what-the-provenance-says"
+	buildType = "https://github.com/prerig/prerig/blob/main/docs/releasing.md#content-of-the-provenance"
 )
 
 // makeProvenance states for all files and images what they were built from: an in-toto statement with SLSA's
