@@ -81,7 +81,7 @@ type components struct {
 }
 
 // Serve receives events, plans and, if it has workers, runs jobs until ctx is done. After the disk was
-// full, it restarts by itself.
+// full, or the servers of its queue have lost a stream, it restarts by itself.
 func Serve(ctx context.Context, c *config.Config, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 			}
 			return nil
 		}
-		if err == nil || !again && !errors.Is(err, queue.ErrBroken) {
+		if err == nil || !again && !errors.Is(err, queue.ErrBroken) && !errors.Is(err, queue.ErrLost) {
 			return err
 		}
 		o.Log.Error("the daemon starts again", "error", err)
@@ -202,6 +202,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	all := ctx
 	group, ctx := errgroup.WithContext(all)
 	runJobs(ctx, group, p)
+	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx); return nil })
 	if p.cluster != nil {

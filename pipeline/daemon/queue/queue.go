@@ -93,6 +93,7 @@ type connection struct {
 	full        atomic.Bool  // the last write was refused for want of room
 	unlock      func()       // the embedded server's directory
 	clock       clock
+	lookAgain   time.Duration // the constant of this name but in tests
 }
 
 // Log holds the events that are not planned yet.
@@ -126,7 +127,7 @@ type State struct {
 }
 
 func newQueue(o Options) *Queue {
-	c := &connection{opts: o, clock: machineClock()}
+	c := &connection{opts: o, clock: machineClock(), lookAgain: lookAgain}
 	locks := &Locks{connection: c}
 	return &Queue{c, &Log{connection: c}, &Jobs{connection: c, pipelines: locks}, locks, &State{connection: c}}
 }
@@ -339,7 +340,7 @@ func (q *Log) Put(ctx context.Context, e event.Event) (duplicate bool, err error
 	if q.isKnownEvent(ctx, e.ID) {
 		return true, nil
 	}
-	duplicate, err = q.storeEvent(ctx, q.prefixedSubject("event."+subjectToken(e.Receiver)), data, e.ID)
+	duplicate, err = q.storeEvent(ctx, q.eventSubject(e.Receiver), data, e.ID)
 	if q.noteWriteError(err) != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
@@ -352,12 +353,21 @@ func (q *Log) Put(ctx context.Context, e event.Event) (duplicate bool, err error
 	return duplicate, nil
 }
 
+// eventSubject is the subject of the events of a receiver.
+func (q *connection) eventSubject(receiver string) string {
+	return q.prefixedSubject("event." + subjectToken(receiver))
+}
+
 // Events hands every stored event to plan until ctx is done, at most slots at the same time. An event is forgotten after
 // plan returns nil; after an error it comes again later.
 func (q *Log) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
-	return q.consumeMessages(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
+	return q.consumeMessages(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, subject string, data []byte) error {
 		var l loggedEvent
-		if err := json.Unmarshal(data, &l); err != nil {
+		err := decodeMessage(data, &l)
+		if err == nil && subject != q.eventSubject(l.Event.Receiver) {
+			err = errOtherSubject
+		}
+		if err != nil {
 			q.opts.Log.Error("an event in the log cannot be read and was dropped", "error", err)
 			return nil
 		}

@@ -64,12 +64,21 @@ func outOfRoom(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == insufficientResources
 }
 
-// Watch returns ErrBroken after a write failed, as soon as the directory can be written again. It returns nil when ctx is
-// done. Servers elsewhere are watched by others.
-func (q *connection) Watch(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
+// Watch returns ErrBroken after a write failed, as soon as the directory can be written again, and ErrLost after a stream of servers
+// elsewhere was lost. It returns nil when ctx is done.
+func (q *Queue) Watch(ctx context.Context) error {
+	every, seen := time.Second, map[string]*seenStream{}
+	if q.server == nil {
+		every = q.lookAgain
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
+		if q.server == nil {
+			if err := q.findLoss(ctx, seen); err != nil {
+				return err
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil

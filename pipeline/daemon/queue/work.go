@@ -16,6 +16,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // Job asks for a pipeline to be run.
@@ -141,15 +143,19 @@ func (q *Jobs) workInfo(ctx context.Context, subjects string) (*jetstream.Stream
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.
 func (q *Jobs) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
-	return q.consumeMessages(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
+	return q.consumeMessages(ctx, q.work, q.makeWork, slots, func(ctx context.Context, subject string, data []byte) error {
 		var j Job
-		if err := json.Unmarshal(data, &j); err != nil {
+		err := decodeMessage(data, &j)
+		if err == nil && subject != q.workSubject(j.Pipeline) {
+			err = errOtherSubject // it would run beside the job of that pipeline, and is not replaced by a newer one
+		}
+		if err != nil {
 			q.opts.Log.Error("a job in the queue cannot be read and was dropped", "error", err)
 			return nil
 		}
 		// A job from the future was planned before the clock was set back, and must not wait until it has caught
-		// up.
-		if wait := time.Until(j.NotBefore); wait > 0 && !time.Now().Before(j.Since) {
+		// up. Nor does any job wait for longer than jobs do.
+		if wait := time.Until(j.NotBefore); wait > 0 && wait < longestDelay && !time.Now().Before(j.Since) {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
 		lock, ok, err := q.pipelines.tryLock(ctx, pipelineLock+j.Pipeline)
@@ -164,17 +170,39 @@ func (q *Jobs) Work(ctx context.Context, slots int, do func(ctx context.Context,
 	})
 }
 
+// longestDelay is longer than any job is delayed.
+const longestDelay = 24 * time.Hour
+
 var (
 	errDebounce = errors.New("the job waits for further events")
 	errBusy     = errors.New("another job of the pipeline is running")
+
+	errOtherSubject = errors.New("its subject is that of another pipeline or receiver")
 )
 
 // busyWait is how soon a job that found its pipeline running is tried again.
 const busyWait = 200 * time.Millisecond
 
+// messageHandler handles a message of a subject.
+type messageHandler func(ctx context.Context, subject string, data []byte) error
+
+// maxMessage is how many bytes a message has at most. A server takes 1 MiB unless it was set up for more.
+const maxMessage = 16 << 20
+
+// decodeMessage reads a message. The servers of nats.url may be those of others, too: what it is decoded to is bounded.
+func decodeMessage(data []byte, into any) error {
+	if len(data) > maxMessage {
+		return fmt.Errorf("it has more than %d bytes", maxMessage)
+	}
+	if err := budget.CheckDensity(data); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
 // consumeMessages fetches a message whenever a slot is free and reports progress while handle processes it. A
 // consumer that fails for longer than an election lasts may have been lost, and is recreated.
-func (q *connection) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
+func (q *connection) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle messageHandler) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -270,7 +298,7 @@ func (q *connection) pauseAfter(ctx context.Context, err error) {
 }
 
 // handleMessage works on one message and acknowledges it by the outcome.
-func (q *connection) handleMessage(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
+func (q *connection) handleMessage(ctx context.Context, msg jetstream.Msg, do messageHandler) {
 	working, stop := context.WithCancel(ctx)
 	go func() {
 		tick := time.NewTicker(q.opts.AckWait / 3)
@@ -284,7 +312,7 @@ func (q *connection) handleMessage(ctx context.Context, msg jetstream.Msg, do fu
 			}
 		}
 	}()
-	err := q.handleSafely(ctx, msg.Data(), do)
+	err := q.handleSafely(ctx, msg, do)
 	stop()
 	var retry *RetryError
 	switch {
@@ -303,14 +331,14 @@ func (q *connection) handleMessage(ctx context.Context, msg jetstream.Msg, do fu
 }
 
 // handleSafely turns a panic into an error: the message would come again after each start, and no other would ever be handled.
-func (q *connection) handleSafely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
+func (q *connection) handleSafely(ctx context.Context, msg jetstream.Msg, do messageHandler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handling a message: %v", r)
 			q.opts.Log.Error("this is a bug in Prerig, please report it; it is tried again", "error", err, "stack", string(debug.Stack()))
 		}
 	}()
-	return do(ctx, data)
+	return do(ctx, msg.Subject(), msg.Data())
 }
 
 // redeliveryWait is for what has no time of its own: a queue that did not answer, or a process that ends. It stays short, as

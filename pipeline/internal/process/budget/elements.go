@@ -48,5 +48,13 @@ func (e *Elements) Add(text []byte) error {
 	return nil
 }
 
+// leastElements and bytesOfElement bound the elements of all lists of real objects, which have more bytes on average.
+const leastElements, bytesOfElement = 10_000, 32
+
+// CheckDensity returns an error where the lists of a JSON text have more elements together than a text of its length has.
+func CheckDensity(text []byte) error {
+	return CheckElements(text, leastElements+len(text)/bytesOfElement)
+}
+
 // CheckElements returns an error where the lists of a JSON text have more than so many elements together.
 func CheckElements(text []byte, most int) error { return (&Elements{Most: most}).Add(text) }
