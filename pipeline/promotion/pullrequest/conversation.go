@@ -119,7 +119,7 @@ func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, e
 	case err != nil:
 		return nil, err
 	case in.Number != number || in.Base == "":
-		return nil, errors.New("the host's answer is no pull request; is the URL that of the host's API?")
+		return nil, errNoPullRequest
 	case in.State == StateOpen && !commitName.MatchString(in.HeadCommit):
 		return nil, fmt.Errorf("the host does not tell the newest commit of pull request %d", number)
 	}

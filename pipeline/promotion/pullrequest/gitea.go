@@ -61,11 +61,12 @@ func (r *giteaRequest) toPullRequest() *Request {
 // listPullRequests reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one
 // not at all.
 func (g *gitea) listPullRequests(ctx context.Context, head, base string) ([]Request, error) {
-	open := giteaList{g: g, state: "open", head: head, base: base}
+	left := int64(maxListed)
+	open := giteaList{g: g, state: "open", head: head, base: base, left: &left}
 	if found, err := open.readUntilFound(ctx, maxPages); err != nil || len(found) > 0 {
 		return found, err
 	}
-	closed := giteaList{g: g, state: "closed", head: head, base: base}
+	closed := giteaList{g: g, state: "closed", head: head, base: base, left: &left}
 	found, err := closed.readUntilFound(ctx, giteaClosed)
 	if err != nil || len(found) > 0 || closed.over {
 		return found, err
@@ -110,6 +111,7 @@ type giteaList struct {
 	state, head, base string
 	pages, read       int
 	over              bool
+	left              *int64 // of the bytes of all pages
 }
 
 // readUntilFound reads up to so many pages in all, and ends with the page that has one from the branch.
@@ -118,7 +120,7 @@ func (l *giteaList) readUntilFound(ctx context.Context, pages int) (out []Reques
 	for !l.over && l.pages < pages && len(out) == 0 {
 		q := url.Values{"state": {l.state}, "base_branch": {l.base}, "page": {fmt.Sprint(l.pages + 1)}, "limit": {fmt.Sprint(giteaPage)}}
 		var page []giteaRequest
-		h, err := l.g.call(ctx, doing, http.MethodGet, "/pulls?"+q.Encode(), nil, &page)
+		h, err := l.g.retryCall(ctx, doing, http.MethodGet, l.g.at+"/pulls?"+q.Encode(), nil, &page, l.left)
 		if err != nil {
 			return nil, err
 		}

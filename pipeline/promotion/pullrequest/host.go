@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/prerig/prerig/fn/foreign"
 )
 
 // kind is what kinds of hosts do each in its own way.
@@ -74,9 +77,34 @@ func validateAnswer(r *Request, err error) (*Request, error) {
 		return nil, err
 	}
 	if r.Number <= 0 || r.Head == "" {
-		return nil, errors.New("the host's answer is no pull request; is the URL that of the host's API?")
+		return nil, errNoPullRequest
 	}
+	r.URL = pageURL(r.URL)
 	return r, nil
+}
+
+var errNoPullRequest = errors.New("the host's answer is no pull request; is the URL that of the host's API?")
+
+// readPullRequest reads a pull request. An answer about another one would have that one changed.
+func (h *repository) readPullRequest(ctx context.Context, number int64) (*Request, error) {
+	r, err := validateAnswer(h.getPullRequest(ctx, number))
+	if err == nil && r.Number != number {
+		return nil, errNoPullRequest
+	}
+	return r, err
+}
+
+// longestURL is the length of the longest URL of a page: those of hosts have some hundred bytes, and state is stored with it.
+const longestURL = 2000
+
+// pageURL returns the URL of a page that a host names, or "" where it is none that people can be led to.
+func pageURL(text string) string {
+	at, err := url.Parse(text)
+	isWeb := err == nil && at.Host != "" && at.User == nil && (at.Scheme == "https" || at.Scheme == "http")
+	if !isWeb || len(text) > longestURL || strings.ContainsFunc(text, foreign.IsHidden) {
+		return ""
+	}
+	return text
 }
 
 // newestOpenRequest returns the open one with the highest number, or otherwise any with the highest; nil if the list is
@@ -140,7 +168,7 @@ func (h *repository) Update(ctx context.Context, number int64, c Content) (*Requ
 	if err != nil {
 		return nil, err
 	}
-	r, err := validateAnswer(h.getPullRequest(ctx, number))
+	r, err := h.readPullRequest(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +204,7 @@ func (h *repository) addLabels(ctx context.Context, r *Request, wanted []string)
 
 // Close implements Host. The comment comes last: a crash in between loses it, and never writes it twice.
 func (h *repository) Close(ctx context.Context, number int64, comment string) error {
-	r, err := validateAnswer(h.getPullRequest(ctx, number))
+	r, err := h.readPullRequest(ctx, number)
 	if err != nil || r.State != StateOpen {
 		return err
 	}

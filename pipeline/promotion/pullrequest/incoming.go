@@ -12,7 +12,7 @@ import (
 
 // incomingOf copies what is already known of a pull request.
 func incomingOf(r *Request, fork bool) *Incoming {
-	return &Incoming{Number: r.Number, URL: r.URL, State: r.State, Base: r.Base, Head: r.Head, HeadCommit: r.HeadCommit, Fork: fork}
+	return &Incoming{Number: r.Number, URL: pageURL(r.URL), State: r.State, Base: r.Base, Head: r.Head, HeadCommit: r.HeadCommit, Fork: fork}
 }
 
 func (g *gitHub) getIncomingRequest(ctx context.Context, number int64) (*Incoming, error) {

@@ -151,7 +151,7 @@ func (h *repository) Opinions(ctx context.Context, number int64) (Opinions, erro
 	if err != nil {
 		return Opinions{}, err
 	}
-	r, err := validateAnswer(h.getPullRequest(ctx, number))
+	r, err := h.readPullRequest(ctx, number)
 	if err != nil {
 		return Opinions{}, err
 	}
@@ -164,7 +164,7 @@ func (h *repository) Merge(ctx context.Context, number int64, commit string, met
 	if err != nil {
 		return nil, err
 	}
-	r, err := validateAnswer(h.getPullRequest(ctx, number))
+	r, err := h.readPullRequest(ctx, number)
 	switch {
 	case err != nil:
 		return nil, err
@@ -178,7 +178,7 @@ func (h *repository) Merge(ctx context.Context, number int64, commit string, met
 	if err := m.mergePullRequest(ctx, r, method); err != nil {
 		return nil, err
 	}
-	return validateAnswer(h.getPullRequest(ctx, number))
+	return h.readPullRequest(ctx, number)
 }
 
 // sameCommit compares hashes, which Bitbucket Cloud abbreviates.
