@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
+	"github.com/prerig/prerig/pipeline/render/isolation"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -42,7 +43,7 @@ type Pool struct {
 	running sync.WaitGroup
 
 	sessions     sessionPool
-	namespaces   namespaceTrials
+	namespaces   isolation.Trials
 	identified   sync.Once
 	identity     string
 	unidentified error
@@ -58,7 +59,7 @@ func NewPool(options Options) (*Pool, error) {
 	}
 	closeFilesOnExec()
 	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory, stepBack: stepBackAfter}, options: options, asking: maxQuestions,
-		namespaces: namespaceTrials{told: options.Namespaces},
+		namespaces: isolation.Trials{Told: options.Namespaces},
 		warm:       make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/render/isolation"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -28,11 +29,6 @@ type rendererProcess struct {
 	renders int // that it has done
 }
 
-// launching is held while a renderer is started, by all pools of this process. Until its exec, a child in a new user
-// namespace waits for a pipe from us, and has everything open that we have, the ends of other such pipes too: os/exec lets
-// starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
-var launching sync.Mutex
-
 // CollectAt is the heap growth in percent at which a renderer collects garbage: a process that lives for some
 // milliseconds need not collect at all. It is set in its environment because the renderer would otherwise collect
 // while its packages are initialised, which made up a quarter of the processor time of its start. The memory limit
@@ -42,18 +38,22 @@ const CollectAt = 400
 // startRenderer starts a renderer with only this in its environment, in its own process group, and in namespaces of
 // its own without any network if the system allows it. The renderer ends when this process does.
 func (p *Pool) startRenderer() (*rendererProcess, error) {
-	launch := func(namespaces bool) (*rendererProcess, error) { return launchRenderer(p.options, namespaces) }
 	if p.options.NoSandbox {
-		return launch(false)
+		return launchRenderer(p.options, false)
 	}
-	return p.namespaces.startWithNamespaces(launch)
+	var started *rendererProcess
+	_, err := p.namespaces.Start(func(namespaces bool) (err error) {
+		started, err = launchRenderer(p.options, namespaces)
+		return err
+	})
+	return started, err
 }
 
 func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {
 	command := exec.Command(options.Command[0], options.Command[1:]...)
 	command.Env = []string{fmt.Sprint("GOGC=", CollectAt)}
 	command.Dir = "/"
-	command.SysProcAttr = rendererAttributes(namespaces)
+	command.SysProcAttr = isolation.Attributes(namespaces)
 	p := &rendererProcess{command: command, stderr: &tailBuffer{}, apart: namespaces, exited: make(chan struct{})}
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -67,10 +67,7 @@ func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) 
 	// A killed renderer cannot have passed on its standard error, since it starts no processes; do not wait for
 	// long.
 	command.WaitDelay = time.Second
-	launching.Lock()
-	err = command.Start()
-	launching.Unlock()
-	if err != nil {
+	if err := isolation.Launch(command); err != nil {
 		return nil, err
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, 64<<10)

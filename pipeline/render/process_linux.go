@@ -4,35 +4,14 @@
 package render
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// refusesNamespaces reports whether a renderer may have failed to start because the system does not allow new
-// namespaces, and whether that is permanent. Temporary causes are an exhausted limit and a program that is just
-// being replaced.
-func refusesNamespaces(err error) (refused, lasting bool) {
-	lasting = errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)
-	return lasting || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES), lasting
-}
-
-// rendererAttributes has a renderer end with this process, in a process group of its own and perhaps in namespaces without a network.
-func rendererAttributes(namespaces bool) *syscall.SysProcAttr {
-	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if namespaces {
-		attributes.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-		attributes.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		attributes.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	return attributes
-}
 
 // closeFilesOnExec sees to it that no file that this process was started with is passed on: a shell or a supervisor may
 // have left one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.

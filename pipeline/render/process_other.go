@@ -5,10 +5,7 @@
 
 package render
 
-import (
-	"syscall"
-	"time"
-)
+import "time"
 
 // On systems other than Linux, a renderer is a process of its own that receives only its request, for at most the
 // time that the request allows. The system does not restrict it, so it is for sources that its user trusts. Only
@@ -16,10 +13,6 @@ import (
 
 // rendererMaxMemory is what a renderer that is used again is taken to have.
 const rendererMaxMemory = 64 << 20
-
-func refusesNamespaces(error) (refused, lasting bool) { return false, false }
-
-func rendererAttributes(bool) *syscall.SysProcAttr { return nil }
 
 func closeFilesOnExec() {}
 

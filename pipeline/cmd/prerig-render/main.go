@@ -10,12 +10,17 @@ import (
 	"os"
 
 	"github.com/prerig/prerig/pipeline/render/engine"
+	"github.com/prerig/prerig/pipeline/render/isolation"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == isolation.ConfineArgument {
+		fmt.Fprintln(os.Stderr, "prerig-render:", engine.Confine(os.Args[2], os.Args[3:]...))
+		os.Exit(1)
+	}
 	if len(os.Args) > 1 {
 		fmt.Printf("prerig-render %s: prerig starts this program to render; do not run it directly.\n"+
 			"Keep it beside the prerig that it was built with; see prerig render --help.\n", version)

@@ -27,7 +27,7 @@ func Enclose(layer string) render.Isolation {
 		runtime.LockOSThread()
 		return render.Isolation{Landlock: restrictFiles(func(trap, a1, a2, a3 uintptr) (uintptr, uintptr, syscall.Errno) {
 			return unix.Syscall(trap, a1, a2, a3)
-		})}
+		}, -1)}
 	}
 	return isolateProcess(allLayers)
 }

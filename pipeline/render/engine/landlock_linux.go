@@ -41,9 +41,10 @@ func handledAccess(version int) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// restrictFiles forbids access to every file that is not already open, and all other access that the kernel's
-// version of Landlock can restrict. It returns that version, or 0 if no restriction is in place.
-func restrictFiles(call threadCall) int {
+// restrictFiles forbids access to every file that is not already open, but for running the one of the descriptor program, which is -1
+// for none, and all other access that the kernel's version of Landlock can restrict. It returns that version, or 0 if no restriction is
+// in place.
+func restrictFiles(call threadCall, program int) int {
 	// Called this way, the call creates no ruleset and returns the version.
 	found, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	version := int(found)
@@ -58,6 +59,12 @@ func restrictFiles(call threadCall) int {
 		return 0
 	}
 	defer unix.Close(int(ruleset))
+	if program >= 0 {
+		rule := unix.LandlockPathBeneathAttr{Allowed_access: unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE, Parent_fd: int32(program)}
+		if _, _, failed := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, ruleset, unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0); failed != 0 {
+			return 0
+		}
+	}
 	if _, _, failed := call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); failed != 0 {
 		return 0
 	}

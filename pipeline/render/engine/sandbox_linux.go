@@ -22,10 +22,10 @@ func isolateProcess(wanted isolationLayers) render.Isolation {
 	// anyone.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if wanted&layerLandlock != 0 {
-		have.Landlock = restrictFiles(onAllThreads)
+		have.Landlock = restrictFiles(onAllThreads, -1)
 	}
 	if wanted&layerSeccomp != 0 {
-		have.Seccomp = filterCalls()
+		have.Seccomp = filterCalls(nil)
 	}
 	return have
 }

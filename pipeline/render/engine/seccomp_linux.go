@@ -68,14 +68,17 @@ func (p *bpfProgram) checkArgument(call uint32, index uint32, comparison uint16,
 	})
 }
 
-// seccompFilter returns the filter program for the process with the specified ID.
-func seccompFilter(pid uint32) bpfProgram {
+// seccompFilter returns the filter program for the process with the specified ID. further adds what is allowed besides; it may be nil.
+func seccompFilter(pid uint32, further func(*bpfProgram)) bpfProgram {
 	var p bpfProgram
 	p.loadWord(dataArch)
 	p.addBranch(unix.BPF_JEQ, auditArch, func(p *bpfProgram) {
 		p.loadWord(dataCall)
 		if foreignCalls != 0 {
 			p.addBranch(unix.BPF_JGE, foreignCalls, func(p *bpfProgram) { p.returnAction(refuse) })
+		}
+		if further != nil {
+			further(p)
 		}
 		for _, call := range calls {
 			p.addBranch(unix.BPF_JEQ, call, func(p *bpfProgram) { p.returnAction(allow) })
@@ -114,14 +117,14 @@ func seccompFilter(pid uint32) bpfProgram {
 }
 
 // filterCalls has the kernel refuse every system call but a few, in all threads.
-func filterCalls() bool {
+func filterCalls(further func(*bpfProgram)) bool {
 	// What is set here is taken over by the other threads with the filter.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
 		return false
 	}
-	steps := seccompFilter(uint32(unix.Getpid()))
+	steps := seccompFilter(uint32(unix.Getpid()), further)
 	whole := unix.SockFprog{Len: uint16(len(steps)), Filter: &steps[0]}
 	thread, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&whole)))
 	runtime.KeepAlive(steps)

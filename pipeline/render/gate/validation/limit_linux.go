@@ -3,17 +3,10 @@
 
 package validation
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // maxMemory is how many bytes the program may have. It needs 150 MB, and twenty times the largest object that an API server takes.
 const maxMemory = 768 << 20
-
-// attributes has the program end with this process.
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // limitProcess sets what the program may use. It writes no file.
 func limitProcess(pid int) error {

@@ -15,8 +15,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/render/isolation"
 )
 
 // Name is the name of the program, without the ending that Windows wants.
@@ -26,22 +29,41 @@ const Name = "prerig-validate"
 type Program struct {
 	// Command starts the program: its path, and arguments if need be.
 	Command []string
+	// Confine is the path of prerig-render, which confines the program as it confines itself; "" where it is not installed, or the
+	// system is one on which nothing is confined.
+	Confine string
 }
+
+// namespaces remembers whether the system lets the program have namespaces of its own.
+var namespaces isolation.Trials
 
 // Beside returns the program in the directory of another one, such as that of prerig, and whether it exists.
 func Beside(executable string) (Program, bool) {
 	if real, err := filepath.EvalSymlinks(executable); err == nil {
 		executable = real
 	}
-	path := filepath.Join(filepath.Dir(executable), Name)
+	path, ok := findProgram(executable, Name)
+	if !ok {
+		return Program{}, false
+	}
+	program := Program{Command: []string{path}}
+	if runtime.GOOS == "linux" && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64") {
+		program.Confine, _ = findProgram(executable, "prerig-render")
+	}
+	return program, true
+}
+
+// findProgram returns the path of a program in the directory of another one, and whether it exists.
+func findProgram(executable, name string) (path string, ok bool) {
+	path = filepath.Join(filepath.Dir(executable), name)
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
-		return Program{}, false
+		return "", false
 	}
-	return Program{Command: []string{path}}, true
+	return path, true
 }
 
 // Installed returns the program in the directory of the running one, and whether it exists.
@@ -88,41 +110,70 @@ var errUnusable = errors.New("the program cannot be used")
 func (p Program) exchangeRequests(ctx context.Context, requests []Request) ([]Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	command := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)
-	command.Env = []string{}
-	command.Dir = string(filepath.Separator)
-	command.WaitDelay = time.Second
-	command.SysProcAttr = attributes()
-	var stderr bytes.Buffer
-	command.Stderr = &limitedBuffer{buffer: &stderr, left: 16 << 10}
-	in, err := command.StdinPipe()
+	started, err := p.start(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
 	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("%w: starting %s: %w", errUnusable, Name, err)
-	}
-	if err := limitProcess(command.Process.Pid); err != nil {
+	if err := limitProcess(started.command.Process.Pid); err != nil {
 		cancel()
-		_ = command.Wait()
+		_ = started.command.Wait()
 		return nil, fmt.Errorf("%w: limiting %s: %w", errUnusable, Name, err)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- errors.Join(writeRequests(in, requests), in.Close()) }()
-	answers, err := readAnswers(output, len(requests))
+	go func() { sent <- errors.Join(writeRequests(started.in, requests), started.in.Close()) }()
+	answers, err := readAnswers(started.out, len(requests))
 	if err != nil {
 		cancel()
 	}
 	sendErr := <-sent
-	waitErr := command.Wait()
+	waitErr := started.command.Wait()
 	if err == nil {
 		return answers, nil
 	}
-	return answers, describeEnd(err, sendErr, waitErr, stderr.String())
+	return answers, describeEnd(err, sendErr, waitErr, started.stderr.String())
+}
+
+// running is the program as it runs.
+type running struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     io.Reader
+	stderr  *bytes.Buffer
+}
+
+// start starts the program, in namespaces where it can have some.
+func (p Program) start(ctx context.Context) (started *running, err error) {
+	launch := func(apart bool) (err error) {
+		started, err = p.launch(ctx, apart)
+		return err
+	}
+	if p.Confine == "" {
+		err = launch(false)
+		return started, err
+	}
+	_, err = namespaces.Start(launch)
+	return started, err
+}
+
+func (p Program) launch(ctx context.Context, apart bool) (*running, error) {
+	words := p.Command
+	if p.Confine != "" {
+		words = slices.Concat([]string{p.Confine, isolation.ConfineArgument}, words)
+	}
+	r := &running{command: exec.CommandContext(ctx, words[0], words[1:]...), stderr: &bytes.Buffer{}}
+	r.command.Env = []string{}
+	r.command.Dir = string(filepath.Separator)
+	r.command.WaitDelay = time.Second
+	r.command.SysProcAttr = isolation.Attributes(apart)
+	r.command.Stderr = &limitedBuffer{buffer: r.stderr, left: 16 << 10}
+	var err error
+	if r.in, err = r.command.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if r.out, err = r.command.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return r, isolation.Launch(r.command)
 }
 
 func describeEnd(err, sendErr, waitErr error, stderr string) error {

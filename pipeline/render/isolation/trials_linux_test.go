@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package render
+package isolation
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOneFailedStartLeavesNamespacesOn: renderers do without for good only where the system refuses namespaces, and nothing else.
+// TestOneFailedStartLeavesNamespacesOn: programs do without for good only where the system refuses namespaces, and nothing else.
 func TestOneFailedStartLeavesNamespacesOn(t *testing.T) {
 	t.Parallel()
 	var told []string
 	var with, without error // that a launch fails with
-	var n *namespaceTrials
+	var n *Trials
 	for _, step := range []struct {
 		name          string
 		with, without error
@@ -37,7 +37,7 @@ func TestOneFailedStartLeavesNamespacesOn(t *testing.T) {
 		{name: "nor later", later: true},
 	} {
 		if n == nil {
-			n = &namespaceTrials{told: func(have bool, err error) { told = append(told, fmt.Sprint(have, " ", err)) }}
+			n = &Trials{Told: func(have bool, err error) { told = append(told, fmt.Sprint(have, " ", err)) }}
 		}
 		told = nil
 		with, without = step.with, step.without
@@ -46,23 +46,20 @@ func TestOneFailedStartLeavesNamespacesOn(t *testing.T) {
 		} else if n.refused {
 			n.again = time.Now().Add(time.Hour)
 		}
-		p, err := n.startWithNamespaces(func(namespaces bool) (*rendererProcess, error) {
-			if namespaces && with != nil {
-				return nil, with
+		apart, err := n.Start(func(namespaces bool) error {
+			if namespaces {
+				return with
 			}
-			if !namespaces && without != nil {
-				return nil, without
-			}
-			return &rendererProcess{apart: namespaces}, nil
+			return without
 		})
-		if (err != nil) != step.fails || err == nil && p.apart != step.apart {
-			t.Errorf("%s: got %+v, %v", step.name, p, err)
+		if (err != nil) != step.fails || err == nil && apart != step.apart {
+			t.Errorf("%s: got %v, %v", step.name, apart, err)
 		}
 		if want := []string{step.told}; step.told != "" && !slices.Equal(told, want) || step.told == "" && told != nil {
 			t.Errorf("%s: told %q, want %q", step.name, told, step.told)
 		}
 	}
-	never := &namespaceTrials{told: func(bool, error) { t.Error("told of what is so from the beginning") }}
+	never := &Trials{Told: func(bool, error) { t.Error("told of what is so from the beginning") }}
 	never.recordNamespacesRefused(unix.EPERM, true)
 	if !never.isBackingOff() {
 		t.Error("what is refused for good is tried again")
