@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // The resources that are read and written.
@@ -40,6 +42,7 @@ func Connect(kubeconfig, version string) (*Client, error) {
 	config.UserAgent = "prerig/" + version
 	config.QPS, config.Burst = 50, 100
 	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(budget.APIServer)
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)

@@ -28,7 +28,7 @@ func newPipeline(name, policy string, deleted bool) *unstructured.Unstructured {
 }
 
 func newTestWatcher() *Watcher {
-	return newWatcher(nil, nil, slog.New(slog.DiscardHandler))
+	return newWatcher(nil, []string{metav1.NamespaceAll}, slog.New(slog.DiscardHandler))
 }
 
 // TestLastText tells pipelines that were deleted from those that are only missing in a list.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 
@@ -125,10 +126,10 @@ func (r *Reporter) enqueueEvent(object *unstructured.Unstructured, what happened
 func newEvent(object *unstructured.Unstructured, what happened) *unstructured.Unstructured {
 	message, name := what.message, object.GetName()
 	if len(message) > maxEventMessage {
-		message = message[:maxEventMessage-len("…")] + "…"
+		message = strings.ToValidUTF8(message[:maxEventMessage-len("…")], "") + "…"
 	}
 	if len(name) > maxEventName {
-		name = name[:maxEventName]
+		name = strings.TrimRight(name[:maxEventName], "-.") // a dot follows
 	}
 	at := metav1.NewTime(what.at).UTC().Format(time.RFC3339)
 	return &unstructured.Unstructured{Object: map[string]any{

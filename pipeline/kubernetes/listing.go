@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
+
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
 // pageSize bounds how many objects an API server is asked for at once.
@@ -26,6 +28,9 @@ func (c *Client) forEachListedObject(ctx context.Context, resource schema.GroupV
 		return c.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
 	})
 	all.PageSize = pageSize
+	meter := budget.NewMeter(ctx, c.host)
+	defer meter.Release()
+	ctx = meter.Of(ctx)
 	return all.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		object, ok := o.(*unstructured.Unstructured)
 		if !ok {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,7 +126,7 @@ func mergeConditions(before, own []metav1.Condition, generation int64) []metav1.
 	for _, c := range own {
 		c.ObservedGeneration = generation
 		if len(c.Message) > maxMessage {
-			c.Message = c.Message[:maxMessage]
+			c.Message = strings.ToValidUTF8(c.Message[:maxMessage], "")
 		}
 		conditions.SetStatusCondition(&out, c)
 	}

@@ -231,8 +231,8 @@ func (w *Watcher) pollForRecovery(ctx context.Context) {
 // storeObject keeps an object.
 func (w *Watcher) storeObject(resource schema.GroupVersionResource, o any) {
 	object, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return
+	if !ok || !w.isWatched(object.GetNamespace()) {
+		return // an answer about one that was not asked for
 	}
 	text, err := marshalUserFields(object)
 	if err != nil {
@@ -251,6 +251,11 @@ func (w *Watcher) storeObject(resource schema.GroupVersionResource, o any) {
 		objectVersion(old.object) != objectVersion(object) {
 		w.markObjectChanged(resource, key)
 	}
+}
+
+// isWatched reports whether objects of a namespace are read.
+func (w *Watcher) isWatched(namespace string) bool {
+	return namespace != "" && (slices.Contains(w.namespaces, metav1.NamespaceAll) || slices.Contains(w.namespaces, namespace))
 }
 
 // markObjectChanged notes that an object is another one. The caller holds the lock.

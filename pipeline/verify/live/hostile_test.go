@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,5 +72,27 @@ func TestListsOfAClusterEnd(t *testing.T) {
 			}
 			t.Logf("%d requests in %s", asked, time.Since(began))
 		})
+	}
+}
+
+// TestMain has the memory of a daemon from package deploy.
+func TestMain(m *testing.M) {
+	debug.SetMemoryLimit(1 << 30)
+	os.Exit(m.Run())
+}
+
+// TestAnswersOfAClusterCountTogether: the answers to the lists of one comparison have 60 MB each, and some hundred MB together.
+func TestAnswersOfAClusterCountTogether(t *testing.T) {
+	item := `{"metadata":{"name":"p","annotations":{"a":"` + strings.Repeat("x", 1<<20) + `"}}}`
+	var asked, sent atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		n, _ := fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"continue":"%d"},"items":[%s{}]}`, asked.Add(1), strings.Repeat(item+",", 60))
+		sent.Add(int64(n))
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	_, err := List(t.Context(), configOf(t, server.URL), Resources, nil)
+	if err == nil || !strings.Contains(err.Error(), "larger than such answers are") || sent.Load() > 600<<20 {
+		t.Errorf("after %d MB: %v", sent.Load()>>20, err)
 	}
 }

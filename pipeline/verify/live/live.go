@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/prerig/prerig/fn/strict"
-	"github.com/prerig/prerig/pipeline/internal/process/egress"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/verify"
 )
 
@@ -87,18 +86,13 @@ func Config(file, kubeContext string) (*rest.Config, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "prerig-verify"
 	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return boundLists{egress.BoundAnswers(next, maxAnswer)}
-	})
+	config.Wrap(budget.APIServer)
 	return config, nil
 }
 
 const (
 	// page is how many objects are asked for at once. A server may ignore it, and answer with none.
 	page = 500
-	// maxAnswer is how many bytes an answer has at most: a thousand objects of the largest size that etcd stores are 1.5 GB, those
-	// that people have are some kilobytes.
-	maxAnswer = 512 << 20
 	// maxObjects is how many objects of one resource are read: six times as many pods as Kubernetes supports.
 	maxObjects = 1_000_000
 	// maxRestarts is how often a list that has expired is read again.
@@ -144,6 +138,9 @@ func List(ctx context.Context, config *rest.Config, resources []Resource, namesp
 	if err != nil {
 		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}
+	meter := budget.NewMeter(ctx, config.Host)
+	defer meter.Release()
+	ctx = meter.Of(ctx)
 	r := &reader{objects: objects, namespaces: slices.Sorted(maps.Keys(setOf(namespaces)))}
 	found := make([]part, len(resources))
 	group, ctx := errgroup.WithContext(ctx)
@@ -232,7 +229,7 @@ func (r *reader) listEachNamespace(ctx context.Context, one Resource) (out []map
 	return out, nil
 }
 
-// listAllPages reads a resource page by page. A list that has expired in between is read again, in one request.
+// listAllPages reads a resource page by page. A list that has expired in between is read again.
 func (r *reader) listAllPages(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
 	options := metav1.ListOptions{Limit: page}
 	var out []map[string]any
@@ -240,7 +237,7 @@ func (r *reader) listAllPages(ctx context.Context, one Resource, namespace strin
 		found, err := r.objects.Resource(one.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" && restarts < maxRestarts {
 			restarts++
-			out, count, options = nil, 0, metav1.ListOptions{}
+			out, count, options.Continue = nil, 0, ""
 			continue
 		}
 		if err != nil {
