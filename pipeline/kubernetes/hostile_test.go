@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // hostileServer is an API server whose watches and lists answer, with a client that has a token.
 func hostileServer(t *testing.T, list, watch http.HandlerFunc) *Client {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // no token is sent without TLS
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case r.URL.Query().Has("sendInitialEvents"): // as servers answer that do not know it
@@ -60,7 +60,7 @@ func hostileServer(t *testing.T, list, watch http.HandlerFunc) *Client {
 	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	name := filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: %q}}]\nusers: [{name: a, user: {token: secret-token}}]\n"+
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: a, user: {token: secret-token}}]\n"+
 		"contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n", server.URL)
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
