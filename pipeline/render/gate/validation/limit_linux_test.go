@@ -9,7 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"time"
 )
 
 // TestMain is also the program, one that takes 4 GB for an object that is named large.
@@ -33,6 +35,9 @@ func eat() {
 		var request message
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			panic(err)
+		}
+		if request.Object["name"] == "slow" {
+			time.Sleep(300 * time.Millisecond)
 		}
 		for range 40 {
 			if request.Object["name"] != "large" {
@@ -67,5 +72,22 @@ func TestAnObjectTakesNoMoreMemoryThanTheProgramMay(t *testing.T) {
 		if large := i == 1; a.Known == large || (a.Error != "") != large {
 			t.Errorf("object %d: %+v", i, a)
 		}
+	}
+}
+
+// TestSlowObjectsTogetherAreBounded: each of many objects takes less time than one may, and all together more than they may.
+func TestSlowObjectsTogetherAreBounded(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests []Request
+	for range 1000 {
+		requests = append(requests, Request{Operation: Create, Object: map[string]any{"name": "slow"}})
+	}
+	began := time.Now()
+	_, err = Program{Command: []string{self, "eat"}, within: 2 * time.Second}.Ask(context.Background(), requests)
+	if err == nil || !strings.Contains(err.Error(), "all objects together") || time.Since(began) > time.Minute {
+		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }

@@ -6,6 +6,7 @@ package validation
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,7 +33,13 @@ type Program struct {
 	// Confine is the path of prerig-render, which confines the program as it confines itself; "" where it is not installed, or the
 	// system is one on which nothing is confined.
 	Confine string
+	// within is how long all requests of an Ask may take together; 0 for the constant of this name.
+	within time.Duration
 }
+
+// within is how long all requests of an Ask may take together, of callers without a shorter limit: an object may take 20 seconds, and
+// a repository that is not trusted may have thousands that take a little less.
+const within = 10 * time.Minute
 
 // namespaces remembers whether the system lets the program have namespaces of its own.
 var namespaces isolation.Trials
@@ -84,6 +91,9 @@ const maxAnswer = 16 << 20
 // Ask returns the answers to requests, in their order. A request at which the program ends has an answer with an
 // Error, and the remaining requests are still sent. Ask returns an error if the program cannot be used at all.
 func (p Program) Ask(ctx context.Context, requests []Request) ([]Answer, error) {
+	longest := cmp.Or(p.within, within)
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("running %s: all objects together took longer than %s", Name, longest))
+	defer cancel()
 	out := make([]Answer, 0, len(requests))
 	for restarts := 0; len(out) < len(requests); restarts++ {
 		answers, err := p.exchangeRequests(ctx, requests[len(out):])
