@@ -50,6 +50,9 @@ type Objects interface {
 // ErrOutside is the cause of errors about paths and links that lead out of the tree.
 var ErrOutside = errors.New("leads out of the source tree")
 
+// errManyLinks is the cause of errors about links that lead to each other.
+var errManyLinks = errors.New("too many symbolic links")
+
 // ErrSubmodule is the cause of errors about paths inside a submodule that was not fetched.
 var ErrSubmodule = errors.New("is inside a Git submodule, and the pipeline does not enable submodules (source.git.submodules)")
 
@@ -252,7 +255,7 @@ func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return foundNode{}, pathError(name, fmt.Errorf("more than %d symbolic links", maxLinks))
+			return foundNode{}, pathError(name, fmt.Errorf("%w: more than %d", errManyLinks, maxLinks))
 		}
 		target, err := next.tree.readBlob(next.entry.ID, 4096)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -166,5 +167,33 @@ func TestStandardLibraryFileSystem(t *testing.T) {
 	source := build(t, map[string]string{"a/b/c.txt": "c", "a/d.txt": "d", "e": "e", "l": "->a/b"})
 	if err := fstest.TestFS(tree.FS(tree.NewView(source, tree.Limits{})), "a/b/c.txt", "a/d.txt", "e", "l/c.txt"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestALinkThatLeadsOutsideFailsOnlyWhatReadsIt: the rest of its directory is listed and read.
+func TestALinkThatLeadsOutsideFailsOnlyWhatReadsIt(t *testing.T) {
+	view := tree.NewView(build(t, map[string]string{
+		"a/file.yaml": "content", "a/out.yaml": "->../../etc/passwd", "a/absolute": "->/etc", "a/loop": "->loop", "a/nowhere": "->nothing", "a/sub": "->../b",
+		"b/file": "content",
+	}), tree.Limits{})
+	list, err := view.List("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, info := range list {
+		got[info.Path] = info.Dir
+	}
+	want := map[string]bool{"a/file.yaml": false, "a/out.yaml": false, "a/absolute": false, "a/loop": false, "a/sub": true}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, part := range map[string]string{"a/out.yaml": "a/out.yaml -> ../../etc/passwd", "a/absolute": "a/absolute -> /etc", "a/loop": "symbolic links"} {
+		if _, err := view.Read(name); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := view.List(name); err == nil {
+			t.Errorf("%s is listed", name)
+		}
 	}
 }

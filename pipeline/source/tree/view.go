@@ -29,8 +29,8 @@ type Reader interface {
 	Lookup(name string) (Info, error)
 	// Read returns the content of a file. The caller must not change it.
 	Read(name string) ([]byte, error)
-	// List returns the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is
-	// where the entry is in the directory.
+	// List returns the entries of a directory by name, links followed, those that lead nowhere left out. One that leads out of the
+	// tree is a file that cannot be read. Info.Path is where the entry is in the directory.
 	List(name string) ([]Info, error)
 }
 
@@ -172,14 +172,17 @@ func (t *Tree) listDirectory(found foundNode, visit visitFunc) ([]Info, error) {
 		info := Info{Path: at, Dir: entry.Mode == Dir || entry.Mode == Submodule, Exec: entry.Mode == Executable}
 		if entry.Mode == Link {
 			target, err := t.findPath(at, visit)
-			if errors.Is(err, fs.ErrNotExist) {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
 				continue
-			}
-			if err != nil {
+			case errors.Is(err, ErrOutside), errors.Is(err, errManyLinks), errors.Is(err, ErrSubmodule):
+				// Reading it is an error, and the rest of the directory is not.
+			case err != nil:
 				return nil, err
+			default:
+				info = infoOf(target)
+				info.Path = at
 			}
-			info = infoOf(target)
-			info.Path = at
 		}
 		list = append(list, info)
 	}
