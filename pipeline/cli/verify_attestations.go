@@ -79,7 +79,7 @@ func readPublicKeys(names []string) ([]crypto.PublicKey, error) {
 // attestedFiles are the files of a commit with the digests that trusted statements have of them.
 type attestedFiles struct {
 	files   fs.FS
-	digests map[string]string
+	digests map[string][]string
 	refused []string // statements that cannot be trusted, and why
 }
 
@@ -92,7 +92,7 @@ func readStatements(dir, commit string, keys []crypto.PublicKey) (*attestedFiles
 	if err != nil {
 		return nil, err
 	}
-	a := &attestedFiles{files: files, digests: map[string]string{}}
+	a := &attestedFiles{files: files, digests: map[string][]string{}}
 	entries, err := fs.ReadDir(files, publish.StatementDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -116,15 +116,23 @@ func readStatements(dir, commit string, keys []crypto.PublicKey) (*attestedFiles
 			a.refused = append(a.refused, name+": "+err.Error())
 			continue
 		}
-		maps.Copy(a.digests, statement.Digests())
+		// Otherwise a copy of an older statement beside the newer one would cover older files.
+		if own := publish.StatementFile(statement.Predicate.BuildDefinition.ExternalParameters.Pipeline); own != name {
+			a.refused = append(a.refused, name+": it is the statement of the pipeline whose file is "+own)
+			continue
+		}
+		for file, digest := range statement.Digests() {
+			a.digests[file] = append(a.digests[file], digest)
+		}
 	}
 	return a, nil
 }
 
-// findProblem returns why no trusted statement covers a file, or "".
+// findProblem returns why no trusted statement covers a file, or "". Several may name it: a pipeline that took over some files of a
+// removed one leaves the statement about the others.
 func (a *attestedFiles) findProblem(name string) (string, error) {
-	want, known := a.digests[name]
-	if !known {
+	digests := a.digests[name]
+	if len(digests) == 0 {
 		problem := "no trusted statement covers it"
 		if len(a.refused) > 0 {
 			problem += "; " + strings.Join(a.refused, "; ")
@@ -135,8 +143,8 @@ func (a *attestedFiles) findProblem(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if attestation.SHA256(content)["sha256"] != want {
-		return "it was changed after the statement about it was signed", nil
+	if slices.Contains(digests, attestation.SHA256(content)["sha256"]) {
+		return "", nil
 	}
-	return "", nil
+	return "it was changed after the statement about it was signed", nil
 }

@@ -72,23 +72,68 @@ func TestVerifyAttestations(t *testing.T) {
 		"a file without key": {attest(t, key, files), nil, []string{"web.yaml"}, 2, "reading the key of --attestations"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
 			if c.edit != nil {
 				c.edit(c.files)
 			}
-			for name, text := range c.files {
-				must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
-				must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-			}
-			args := []string{"verify", "--rendered", dir, "-"}
-			for _, key := range c.keys {
-				args = append(args, "--attestations", key)
-			}
-			if code, out, text := command(t, saved, args...); code != c.code || !strings.Contains(out+text, c.text) {
+			if code, out, text := verifyDirectory(t, c.files, saved, c.keys...); code != c.code || !strings.Contains(out+text, c.text) {
 				t.Errorf("exit code %d, want %d and %q:\n%s%s", code, c.code, c.text, out, text)
 			}
 		})
 	}
+}
+
+// TestAFileHasTheStatementOfOneOfItsPipelines: a pipeline takes over one of two files of a removed one, whose statement stays. A copy
+// of an older statement under another name does not count.
+func TestAFileHasTheStatementOfOneOfItsPipelines(t *testing.T) {
+	key, public := attestingKey(t)
+	statement := func(pipeline string, files map[string]string) string {
+		subjects := map[string][]byte{}
+		for name, text := range files {
+			subjects[name] = []byte(text)
+		}
+		text, err := attestation.Sign(key, attestation.New(subjects, attestation.Parameters{Pipeline: pipeline}, nil, "v1"))
+		must(t, err)
+		return string(text)
+	}
+	older, newer := attestedPod("web", "a:1"), attestedPod("web", "a:2")
+	cart := attestedPod("cart", "a:1")
+	removed := statement("shop/removed", map[string]string{"web.yaml": older, "cart.yaml": cart})
+	for _, pipeline := range []string{"shop/aaa", "shop/zzz"} { // before and after the removed one
+		files := map[string]string{
+			"web.yaml": newer, "cart.yaml": cart,
+			publish.StatementFile("shop/removed"): removed,
+			publish.StatementFile(pipeline):       statement(pipeline, map[string]string{"web.yaml": newer}),
+		}
+		code, out, text := verifyDirectory(t, files, newer+"---\n"+cart, public)
+		if code != 0 || !strings.Contains(out+text, "cover 2 files") {
+			t.Errorf("%s took web.yaml over: exit code %d:\n%s%s", pipeline, code, out, text)
+		}
+		files = map[string]string{
+			"web.yaml":                           older,
+			publish.StatementFile(pipeline):      statement(pipeline, map[string]string{"web.yaml": newer}),
+			publish.StatementDir + "/0.sigstore": statement(pipeline, map[string]string{"web.yaml": older}),
+			publish.StatementDir + "/z.sigstore": statement(pipeline, map[string]string{"web.yaml": older}),
+		}
+		code, out, text = verifyDirectory(t, files, older, public)
+		if code != 1 || !strings.Contains(out+text, "changed after the statement") {
+			t.Errorf("%s has a copy of an older statement: exit code %d:\n%s%s", pipeline, code, out, text)
+		}
+	}
+}
+
+// verifyDirectory runs prerig verify with files as what is committed.
+func verifyDirectory(t *testing.T, files map[string]string, saved string, keys ...string) (code int, out, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	args := []string{"verify", "--rendered", dir, "-"}
+	for _, key := range keys {
+		args = append(args, "--attestations", key)
+	}
+	return command(t, saved, args...)
 }
 
 // TestVerifyAttestationsOfOlderCommits has one pod of the newest commit, whose statement is trusted, and one of an older commit.

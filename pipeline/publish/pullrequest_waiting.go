@@ -153,7 +153,7 @@ func (w waitingResults) waitingChange(name string, below, head git.Hash,
 		return nil, now.Pipeline, nil
 	}
 	c := &Change{Pipeline: now.Pipeline, Path: now.Path, Files: map[string][]byte{}, identities: append([]string{}, now.Objects...), Adopt: w.adopt}
-	if c.statement, _, err = w.draft.Content(head, statementFile(now.Pipeline)); err != nil {
+	if c.statement, _, err = w.draft.Content(head, StatementFile(now.Pipeline)); err != nil {
 		return nil, "", err
 	}
 	for _, file := range now.Files {

@@ -195,7 +195,7 @@ func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string, na
 	if record.Pipeline == "" || name != recordFile(record.Pipeline) {
 		return nil
 	}
-	for _, file := range append(record.Files, name, statementFile(record.Pipeline)) {
+	for _, file := range append(record.Files, name, StatementFile(record.Pipeline)) {
 		p.owners[file] = record.Pipeline
 		if _, ok := p.Files[file]; ok {
 			named[record.Pipeline] = true

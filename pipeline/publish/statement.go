@@ -19,7 +19,8 @@ const StatementDir = metaDir + "/statements"
 // statementEnding is none that Flux or Argo CD would read as a manifest.
 const statementEnding = ".sigstore"
 
-func statementFile(pipeline string) string {
+// StatementFile returns the path on a branch of the statement about a pipeline's files.
+func StatementFile(pipeline string) string {
 	return StatementDir + "/" + shortName(strings.ReplaceAll(pipeline, "/", "__"), statementEnding)
 }
 
@@ -72,10 +73,10 @@ func digestOf(text string) map[string]string {
 // lacksStatement reports whether the branch has no statement of the change's key about exactly these files. Without a key, it reports
 // whether it has one all the same, unless the change is read back from a branch.
 func (e *branchEdit) lacksStatement(c Change, files map[string][]byte) (bool, error) {
-	text, exists, err := e.draft.Content(e.root, statementFile(c.Pipeline))
+	text, exists, err := e.draft.Content(e.root, StatementFile(c.Pipeline))
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("reading %s of the branch: %w", statementFile(c.Pipeline), err)
+		return false, fmt.Errorf("reading %s of the branch: %w", StatementFile(c.Pipeline), err)
 	case c.identities != nil:
 		return !bytes.Equal(text, c.statement), nil
 	case c.Remove || e.attester == nil:
@@ -98,7 +99,7 @@ func (e *branchEdit) lacksStatement(c Change, files map[string][]byte) (bool, er
 
 // stageStatement enters the statement about a change, or removes the one that no longer holds.
 func (e *branchEdit) stageStatement(c Change, files map[string][]byte) error {
-	name := statementFile(c.Pipeline)
+	name := StatementFile(c.Pipeline)
 	switch {
 	case c.Remove:
 	case c.identities != nil:
@@ -119,12 +120,12 @@ func (e *branchEdit) stageStatement(c Change, files map[string][]byte) error {
 
 // removeStatement removes the statement about the files of a pipeline, if the branch has one.
 func (e *branchEdit) removeStatement(pipeline string) error {
-	_, exists, err := e.draft.Content(e.root, statementFile(pipeline))
+	_, exists, err := e.draft.Content(e.root, StatementFile(pipeline))
 	if err != nil {
-		return fmt.Errorf("reading %s of the branch: %w", statementFile(pipeline), err)
+		return fmt.Errorf("reading %s of the branch: %w", StatementFile(pipeline), err)
 	}
 	if exists {
-		e.files[statementFile(pipeline)] = nil
+		e.files[StatementFile(pipeline)] = nil
 	}
 	return nil
 }
