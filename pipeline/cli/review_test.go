@@ -211,3 +211,25 @@ func TestReviewTextIsBounded(t *testing.T) {
 		t.Errorf("without a limit, %d of 1000 keys are shown", strings.Count(out, "+  key-"))
 	}
 }
+
+// TestReviewWithLinksThatLeadOutOfTheRepository: only the build that reads such a link fails, and the review names it.
+func TestReviewWithLinksThatLeadOutOfTheRepository(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	git("init", "--quiet", "--initial-branch=main")
+	write("shop/web.yaml", application("web", "app:1"))
+	write("pay/web.yaml", application("pay", "app:1"))
+	write("pay/kustomization.yaml", "resources: [web.yaml, link.yaml]\n")
+	for link, target := range map[string]string{"escape": "/etc/passwd", "shop/notes": "../../outside", "pay/link.yaml": "../../../outside.yaml"} {
+		must(t, os.Symlink(target, filepath.Join(dir, link)))
+	}
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+	write("shop/web.yaml", application("web", "app:2"))
+	code, out, problems := prerig(t, "review", "-C", dir, "--cache", t.TempDir())
+	if code != 1 || !strings.Contains(out, "-        image: app:1") || !strings.Contains(problems, "pay cannot be rendered, as before") {
+		t.Fatalf("exit code %d\n%s%s", code, out, problems)
+	}
+	if !strings.Contains(problems, "link.yaml") || strings.Contains(out+problems, "shop cannot") {
+		t.Errorf("the link is not named:\n%s%s", out, problems)
+	}
+}
