@@ -116,12 +116,36 @@ func TestSecondRound(t *testing.T) {
 func TestRejections(t *testing.T) {
 	t.Parallel()
 	pod := func(spec string) string { return strings.Replace(plainPod, "spec: {", "spec: {"+spec+", ", 1) }
+	mirror := func(spec string) string {
+		return strings.Replace(pod(spec), "labels:", "annotations: {kubernetes.io/config.mirror: a}, labels:", 1)
+	}
 	broken := `[JSONPatch{op: "remove", path: "/spec/none"}]`
 	for name, c := range map[string]struct{ pod, cluster, want string }{
-		"no class":     {pod("priorityClassName: none"), "", "Priority: no PriorityClass with name none was found"},
-		"no runtime":   {pod("runtimeClassName: none"), "", `RuntimeClass: pod rejected: RuntimeClass "none" not found`},
-		"no account":   {pod("serviceAccountName: none"), "", `ServiceAccount: error looking up service account shop/none: serviceaccount "none" not found`},
-		"own priority": {pod("priority: 5"), "", "Priority: the integer value of priority (5) must not be provided"},
+		"no class":             {pod("priorityClassName: none"), "", "Priority: no PriorityClass with name none was found"},
+		"no runtime":           {pod("runtimeClassName: none"), "", `RuntimeClass: pod rejected: RuntimeClass "none" not found`},
+		"no account":           {pod("serviceAccountName: none"), "", `ServiceAccount: error looking up service account shop/none: serviceaccount "none" not found`},
+		"own priority":         {pod("priority: 5"), "", "Priority: the integer value of priority (5) must not be provided"},
+		"mirror of an account": {mirror("serviceAccountName: web"), "", "ServiceAccount: a mirror pod may not reference service accounts"},
+		"mirror that pulls":    {mirror("imagePullSecrets: [{name: s}]"), "", "ServiceAccount: a mirror pod may not reference secrets"},
+		"mirror of a volume":   {mirror("volumes: [{name: v, secret: {secretName: s}}]"), "", "ServiceAccount: a mirror pod may not reference secrets"},
+		"mirror of a projection": {
+			mirror("volumes: [{name: v, projected: {sources: [{secret: {name: s}}]}}]"), "", "ServiceAccount: a mirror pod may not reference secrets",
+		},
+		"mirror of a driver": {
+			mirror("volumes: [{name: v, csi: {driver: d, nodePublishSecretRef: {name: s}}}]"), "", "ServiceAccount: a mirror pod may not reference secrets",
+		},
+		"mirror of a variable": {
+			mirror("initContainers: [{name: i, image: x, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]"), "",
+			"ServiceAccount: a mirror pod may not reference secrets",
+		},
+		"mirror of all variables": {
+			mirror("initContainers: [{name: i, image: x, envFrom: [{secretRef: {name: s}}]}]"), "", "ServiceAccount: a mirror pod may not reference secrets",
+		},
+		"mirror with a token": {
+			mirror("volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]"), "",
+			"ServiceAccount: a mirror pod may not use ServiceAccountToken volume projections",
+		},
+		"plain mirror": {mirror("volumes: [{name: v, configMap: {name: s}}]"), "", ""},
 		"limit": {
 			pod("restartPolicy: Never"), "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: shop}, spec: {limits: [{type: Container, min: {cpu: 2}, defaultRequest: {cpu: 1}}]}}",
 			"LimitRanger: minimum cpu usage per Container is 2, but request is 1",
@@ -183,5 +207,51 @@ func TestTheOrderDecidesTheReason(t *testing.T) {
 		if got.Rejected == "" || named != c.named {
 			t.Errorf("%s: rejected %q, not known: %q", name, got.Rejected, got.Missing)
 		}
+	}
+}
+
+// TestDefaultsBetweenPolicies has policies change labels before and after one that adds a container: the container has the
+// API server's defaults, and so has what a policy sets beside it.
+func TestDefaultsBetweenPolicies(t *testing.T) {
+	t.Parallel()
+	label := func(name string) string {
+		return mutating(name, "  reinvocationPolicy: Never", `[JSONPatch{op: "add", path: "/metadata/labels/`+name+`", value: "yes"}]`)
+	}
+	add := mutating("b", "  reinvocationPolicy: Never",
+		`[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "z", image: "z"}}]`)
+	got := admitOne(t, plainPod, label("a")+add+label("c")+label("d"), "LimitRange", "PriorityClass")
+	containers, _ := podField(got.Pod, "spec", "containers").([]any)
+	if got.Rejected != "" || len(containers) != 2 {
+		t.Fatalf("%d containers: %s", len(containers), got.Rejected)
+	}
+	added, _ := containers[1].(map[string]any)
+	if added["imagePullPolicy"] != "Always" || added["terminationMessagePath"] != "/dev/termination-log" {
+		t.Errorf("the added container lacks defaults: %v", added)
+	}
+	for _, name := range []string{"a", "c", "d"} {
+		if podField(got.Pod, "metadata", "labels", name) != "yes" {
+			t.Errorf("the label %s is missing", name)
+		}
+	}
+}
+
+// TestOrderOfPoliciesThatRunOnce names the field that the order of two policies decides, and a condition that fails only in
+// the second round of one order.
+func TestOrderOfPoliciesThatRunOnce(t *testing.T) {
+	t.Parallel()
+	const once = "  reinvocationPolicy: Never"
+	set := func(name, value string) string {
+		return mutating(name, once, `[JSONPatch{op: "add", path: "/metadata/labels/n", value: "`+value+`"}]`)
+	}
+	got := admitOne(t, plainPod, set("a", "1")+set("b", "2"), "LimitRange", "PriorityClass")
+	decides := func(text string) bool { return strings.HasSuffix(text, "it decides metadata.labels.n") }
+	if n := podField(got.Pod, "metadata", "labels", "n"); n != "2" || !slices.ContainsFunc(got.Missing, decides) {
+		t.Errorf("the label is %v, not known: %v", n, got.Missing)
+	}
+	fails := once + "\n  matchConditions: [{name: c, expression: '!has(object.metadata.labels.n) || int(object.metadata.labels.n) > 0'}]"
+	other := mutating("a", fails, `[JSONPatch{op: "add", path: "/metadata/labels/m", value: "1"}]`)
+	got = admitOne(t, plainPod, other+set("b", "text"), "LimitRange", "PriorityClass")
+	if !strings.HasPrefix(got.Rejected, "MutatingAdmissionPolicy: policy 'a'") {
+		t.Errorf("the condition fails in the second round, and the pod is rejected for: %q", got.Rejected)
 	}
 }

@@ -113,10 +113,7 @@ func tokenSource() *corev1.ProjectedVolumeSource {
 func (a *Admission) checkAccount() error {
 	spec := &a.Pod.Spec
 	if _, mirror := a.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		if spec.ServiceAccountName != "" {
-			return fmt.Errorf("a mirror pod may not reference service accounts")
-		}
-		return nil
+		return checkMirror(spec)
 	}
 	if spec.ServiceAccountName == "" {
 		return fmt.Errorf("no service account specified for pod %s/%s", a.request.Namespace, a.Pod.Name)
