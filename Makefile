@@ -471,6 +471,10 @@ bench: build ## Measure against a function that does nothing, lint against injec
 	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
 	$(go_test) -run '^$$' -bench . -benchmem ./fn/...
 
+.PHONY: bench-admit
+bench-admit: build ## Measure the processor time of prerig admit beside prerig inject, for BENCH_TRIPLES workloads.
+	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -admit
+
 .PHONY: bench-pipeline
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
 	$(go_run) ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn

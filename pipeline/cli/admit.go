@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v2"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -274,7 +274,7 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 			b.WriteString("  " + describeReason(r) + "\n")
 		}
 	} else if p.Pod != nil {
-		text, err := yaml.Marshal(p.Pod)
+		text, err := yaml.Marshal(wholeNumbers(p.Pod))
 		if err != nil {
 			return err
 		}
@@ -282,6 +282,29 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 	}
 	_, err := out.Write(b.Bytes())
 	return err
+}
+
+// wholeNumbers returns a value of JSON with whole numbers as integers, as YAML writes them.
+func wholeNumbers(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			out[key] = wholeNumbers(child)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			out[i] = wholeNumbers(child)
+		}
+		return out
+	case float64:
+		if n := int64(v); float64(n) == v {
+			return n
+		}
+	}
+	return v
 }
 
 // describeReason returns a line such as

@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v2"
+	k8syaml "sigs.k8s.io/yaml"
+
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -140,5 +143,23 @@ func TestLiveFields(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestPodsAsYAML compares the text of a pod with the one of the library that Kubernetes' programs use.
+func TestPodsAsYAML(t *testing.T) {
+	t.Parallel()
+	pod := map[string]any{
+		"spec":  map[string]any{"seconds": 30.0, "priority": 2e9, "share": 0.25, "negative": -1.0, "large": 1e20, "on": true, "none": nil},
+		"texts": []any{"yes", "1e3", "0x10", "a: b", "", "line\nline\n", " space", "<b>&", "ü", "~", "2001-01-01", "1_000", "{{x}}", "0o7", "010"},
+		"empty": map[string]any{}, "list": []any{}, "10": "a", "9": "b", "y": "c",
+	}
+	want, err := k8syaml.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := yaml.Marshal(wholeNumbers(pod))
+	if err != nil || string(got) != string(want) {
+		t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
 	}
 }

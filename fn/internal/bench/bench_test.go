@@ -5,9 +5,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -32,6 +36,42 @@ func TestGenerate(t *testing.T) {
 	}
 	if bytes.Contains(plainTripleStream(3), []byte("%!")) {
 		t.Error("a number is missing in the triple")
+	}
+}
+
+// TestGenerateForAdmit reads what prerig admit is measured with: each account that a workload names exists.
+func TestGenerateForAdmit(t *testing.T) {
+	const n = 50
+	accounts := map[string]bool{}
+	kinds := map[any]int{}
+	objects := string(clusterObjects(n)) + "---\n" + strings.TrimSuffix(string(mutatingPolicies()), "---\n")
+	for doc := range strings.SplitSeq(objects, "---\n") {
+		var object map[string]any
+		if err := yaml.UnmarshalStrict([]byte(doc), &object); err != nil {
+			t.Fatalf("%v\n%s", err, doc)
+		}
+		kinds[object["kind"]]++
+		metadata := object["metadata"].(map[string]any)
+		if object["kind"] == "ServiceAccount" {
+			accounts[fmt.Sprint(metadata["namespace"], "/", metadata["name"])] = true
+		}
+	}
+	if kinds["LimitRange"] != namespacesOfMixes || kinds["MutatingAdmissionPolicy"] != admitPolicies || kinds["MutatingAdmissionPolicyBinding"] != admitPolicies {
+		t.Errorf("got the kinds %v", kinds)
+	}
+	workloads := strings.Split(string(mixes[3].workloads(n)), "---\n")
+	if len(workloads) != n {
+		t.Errorf("got %d workloads", len(workloads))
+	}
+	for _, doc := range workloads {
+		var w appsv1.Deployment // of the other kinds only what they have in common is read
+		if err := yaml.Unmarshal([]byte(doc), &w); err != nil {
+			t.Fatalf("%v\n%s", err, doc)
+		}
+		account := cmp.Or(w.Spec.Template.Spec.ServiceAccountName, "default")
+		if !accounts[w.Namespace+"/"+account] {
+			t.Errorf("the account %s of %s/%s is missing", account, w.Namespace, w.Name)
+		}
 	}
 }
 

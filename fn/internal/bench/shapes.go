@@ -31,16 +31,11 @@ const seedOfMixes = 37
 
 // stream returns n triples.
 func (m mix) stream(n int) []byte {
-	draw := rand.New(rand.NewPCG(seedOfMixes, 0))
 	var b bytes.Buffer
 	_, others, _ := strings.Cut(triple, "---\n")
-	for i := range n {
+	for i, structure := range m.structuresOf(n) {
 		if i > 0 {
 			b.WriteString("---\n")
-		}
-		structure := i
-		if m.structures > 0 {
-			structure = int(float64(m.structures) * math.Pow(draw.Float64(), 3))
 		}
 		writeWorkload(&b, structure, i)
 		b.WriteString("---\n")
@@ -49,13 +44,29 @@ func (m mix) stream(n int) []byte {
 	return b.Bytes()
 }
 
+// structuresOf returns the structures of n workloads.
+func (m mix) structuresOf(n int) []int {
+	draw := rand.New(rand.NewPCG(seedOfMixes, 0))
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+		if m.structures > 0 {
+			out[i] = int(float64(m.structures) * math.Pow(draw.Float64(), 3))
+		}
+	}
+	return out
+}
+
+// namespacesOfMixes is in how many namespaces the workloads are.
+const namespacesOfMixes = 40
+
 // writeWorkload writes a workload of a structure with values of its own.
 func writeWorkload(b *bytes.Buffer, structure, own int) {
 	draw := rand.New(rand.NewPCG(seedOfMixes, uint64(structure)+1))
 	chance := func(of int) bool { return draw.IntN(of) == 0 }
 	kind := []string{"Deployment", "Deployment", "Deployment", "StatefulSet", "DaemonSet"}[draw.IntN(5)]
 	name := fmt.Sprintf("app-%d", own)
-	fmt.Fprintf(b, "apiVersion: apps/v1\nkind: %s\nmetadata:\n  name: %s\n  namespace: team-%d\n  labels:\n    app.kubernetes.io/name: %s\n", kind, name, own%40, name)
+	fmt.Fprintf(b, "apiVersion: apps/v1\nkind: %s\nmetadata:\n  name: %s\n  namespace: team-%d\n  labels:\n    app.kubernetes.io/name: %s\n", kind, name, own%namespacesOfMixes, name)
 	for i := range draw.IntN(4) {
 		fmt.Fprintf(b, "    example.com/label-%d: %s\n", draw.IntN(9)*10+i, name)
 	}

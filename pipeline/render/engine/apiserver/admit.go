@@ -296,7 +296,7 @@ func podParts(pod map[string]any) map[string]any {
 
 // replace takes the pod that a webhook returns, with the API server's defaults.
 func (a *admissionCheck) replace(one *predicted, pod map[string]any) error {
-	whole := chain.Map(one.Pod)
+	whole := chain.Map(&corev1.Pod{TypeMeta: one.Pod.TypeMeta, ObjectMeta: one.Pod.ObjectMeta})
 	metadata, _ := whole["metadata"].(map[string]any)
 	parts := podParts(pod)
 	delete(metadata, "labels")

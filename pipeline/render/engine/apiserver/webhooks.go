@@ -110,9 +110,10 @@ func (w *webhooks) call(ctx context.Context, a *admissionCheck, pods []*predicte
 			one.lack("what the mesh's webhook does to a pod that is injected already: it is taken to leave it alone")
 			continue
 		}
-		now := podParts(chain.Map(one.Pod))
+		whole := chain.Map(one.Pod)
+		now := podParts(whole)
 		if len(one.template.Path) == 0 {
-			now["metadata"] = chain.Map(one.Pod)["metadata"]
+			now["metadata"] = whole["metadata"]
 		}
 		item, err := itemOf(one.template.Write(one.object.Value, now), strconv.Itoa(i))
 		if err != nil {
@@ -165,11 +166,14 @@ func takeOutcome(a *admissionCheck, one *predicted, outcome fn.Outcome, failed s
 	if outcome.Action != fn.Injected {
 		return nil
 	}
-	before := one.Pod.DeepCopy()
+	if one.trace == nil {
+		return a.replace(one, outcome.After)
+	}
+	before := chain.Map(one.Pod)
 	if err := a.replace(one, outcome.After); err != nil {
 		return err
 	}
-	one.trace.Record(chain.Map(before), chain.Map(one.Pod), causeOf(outcome))
+	one.trace.Record(before, chain.Map(one.Pod), causeOf(outcome))
 	return nil
 }
 

@@ -128,12 +128,9 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 	if len(a.cluster.LimitRanges[a.request.Namespace]) < 2 && single {
 		return
 	}
-	var outcomes []*Admission
-	for _, reversed := range []bool{false, true} {
-		one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, ordered: true}
-		one.mutate(ctx)
-		one.Again(ctx)
-		outcomes = append(outcomes, one)
+	outcomes := []*Admission{finishOrder(ctx, a), runOrder(ctx, a, first, true)}
+	if outcomes[0] == nil {
+		outcomes[0] = runOrder(ctx, a, first, false)
 	}
 	if (outcomes[0].Rejected == "") != (outcomes[1].Rejected == "") {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides whether the pod is rejected")
@@ -146,6 +143,28 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 	for _, c := range fields.Differences(Map(outcomes[0].Pod), Map(outcomes[1].Pod)) {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", c.Path)
 	}
+}
+
+// runOrder returns the outcome of both rounds for the pod that an admission began with, in one of the two orders.
+func runOrder(ctx context.Context, a *Admission, first *corev1.Pod, reversed bool) *Admission {
+	one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, ordered: true}
+	one.mutate(ctx)
+	one.Again(ctx)
+	return one
+}
+
+// finishOrder returns the outcome of both rounds for an admission whose first round has run, or nil if a policy may change the pod in
+// the second round too. Policies that may not are evaluated there without a change: their conditions can still fail.
+func finishOrder(ctx context.Context, a *Admission) *Admission {
+	if a.cluster.Policies.Reinvokes() {
+		return nil
+	}
+	one := &Admission{cluster: a.cluster, request: a.request, Pod: a.Pod.DeepCopy(), Rejected: a.Rejected, ordered: true, again: a.again}
+	if a.policies != nil {
+		one.policies = a.cluster.Policies.NewMutation(a.request, one.Pod, false)
+	}
+	one.Again(ctx)
+	return one
 }
 
 func (a *Admission) mutate(ctx context.Context) {

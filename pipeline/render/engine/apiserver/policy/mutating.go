@@ -28,6 +28,7 @@ type MutatingSet struct {
 	bindings   []*admissionv1.MutatingAdmissionPolicyBinding
 	dispatcher generic.Dispatcher[mutating.PolicyHook]
 	objects    objectInterfaces
+	defaulter  *sparingDefaulter
 }
 
 // mutatingPolicy is one that may be evaluated.
@@ -40,10 +41,11 @@ type mutatingPolicy struct {
 
 // NewMutatingSet returns an empty set for the cluster of another set. defaulter sets the defaults of a typed object.
 func NewMutatingSet(set *Set, defaulter Defaulter) *MutatingSet {
+	sparing := &sparingDefaulter{Defaulter: defaulter}
 	return &MutatingSet{
-		set: set, policies: map[string]*mutatingPolicy{},
+		set: set, policies: map[string]*mutatingPolicy{}, defaulter: sparing,
 		dispatcher: mutating.NewDispatcher(unusedAuthorizer{}, set.matcher, &typeConverters{}),
-		objects:    newObjectInterfaces(set.resource, defaulter),
+		objects:    newObjectInterfaces(set.resource, sparing),
 	}
 }
 
@@ -59,6 +61,19 @@ func (s *MutatingSet) Empty() bool {
 
 // Several reports whether more than one policy or binding is there, so that their order may count.
 func (s *MutatingSet) Several() bool { return s != nil && len(s.bindings) > 1 }
+
+// Reinvokes reports whether a policy may change a pod in the second round too.
+func (s *MutatingSet) Reinvokes() bool {
+	if s == nil {
+		return false
+	}
+	for _, p := range s.policies {
+		if p.Spec.ReinvocationPolicy == admissionv1.IfNeededReinvocationPolicy {
+			return true
+		}
+	}
+	return false
+}
 
 // AddPolicy adds a policy, replacing one of the same name. A policy that the API server would reject is not added;
 // the problems explain why.

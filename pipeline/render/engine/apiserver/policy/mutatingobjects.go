@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +25,25 @@ import (
 
 // Defaulter sets the defaults of a typed object.
 type Defaulter interface{ Default(object runtime.Object) }
+
+// sparingDefaulter leaves out the defaults of a pod that has the spec of one with defaults: they depend on the spec alone, and
+// most policies change labels and annotations.
+type sparingDefaulter struct {
+	Defaulter
+
+	last   *corev1.Pod    // the last pod with defaults
+	before runtime.Object // what the mutation has changed
+}
+
+// Default sets the defaults of an object.
+func (d *sparingDefaulter) Default(object runtime.Object) {
+	pod, _ := object.(*corev1.Pod)
+	before, _ := d.before.(*corev1.Pod)
+	if pod == nil || before == nil || before != d.last || !reflect.DeepEqual(before.Spec, pod.Spec) {
+		d.Defaulter.Default(object)
+	}
+	d.last, d.before = pod, nil
+}
 
 // objectInterfaces are what admission uses to read and write objects: typed objects of one version, with the defaults
 // of the cluster's version.

@@ -211,6 +211,7 @@ type observedPatcher struct {
 func (p observedPatcher) Patch(ctx context.Context, r patch.Request, budget int64) (runtime.Object, error) {
 	before := r.VersionedAttributes.VersionedObject.Object()
 	p.of.observed(before)
+	p.of.set.defaulter.before = before
 	if p.of.Observe != nil {
 		before = before.DeepCopyObject()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -145,12 +146,53 @@ func (m *Maker) Default(object runtime.Object) {
 
 // storedCopy returns a copy with the types of numbers that the API server's own code expects.
 func storedCopy(object map[string]any) (map[string]any, error) {
+	if copied, ok := copyStored(object); ok {
+		return copied.(map[string]any), nil
+	}
 	text, err := utiljson.Marshal(object)
 	if err != nil {
 		return nil, err
 	}
 	var out map[string]any
 	return out, utiljson.Unmarshal(text, &out)
+}
+
+// copyStored returns a copy as writing and reading JSON makes it, or false if only JSON's own code knows the result.
+func copyStored(v any) (any, bool) {
+	switch v := v.(type) {
+	case nil, bool, int64:
+		return v, true
+	case int:
+		return int64(v), true
+	case string:
+		return v, utf8.ValidString(v)
+	case float64:
+		if n := int64(v); float64(n) == v && n > -1<<53 && n < 1<<53 {
+			return n, true
+		}
+		return nil, false
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, child := range v {
+			copied, ok := copyStored(child)
+			if !ok || !utf8.ValidString(key) {
+				return nil, false
+			}
+			out[key] = copied
+		}
+		return out, v != nil
+	case []any:
+		out := make([]any, len(v))
+		for i, child := range v {
+			copied, ok := copyStored(child)
+			if !ok {
+				return nil, false
+			}
+			out[i] = copied
+		}
+		return out, v != nil
+	}
+	return nil, false
 }
 
 // Decode reads an object into a Go type of Kubernetes, a pointer to a struct. A quantity that would take minutes is an error.
