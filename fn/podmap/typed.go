@@ -111,36 +111,58 @@ func HasPlaceholder(text string) bool {
 
 // firstProblem walks over a value, in order of the names, and returns the first field that has a problem.
 func firstProblem(s *Schema, v any, path string, problem func(*Schema, any) error) *FieldError {
+	found := problemBelow(s, v, problem)
+	if found != nil {
+		found.Field = joinFields(path, found.Field)
+	}
+	return found
+}
+
+// problemBelow is firstProblem with the path below the value, which is made only if there is a problem.
+func problemBelow(s *Schema, v any, problem func(*Schema, any) error) *FieldError {
 	if err := problem(s, v); err != nil {
-		return &FieldError{Field: path, Err: err}
+		return &FieldError{Err: err}
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range SortedKeys(v) {
-			next, at := s.Elem, fmt.Sprintf("%s[%s]", path, key)
+			next := s.Elem
 			if s.Kind == StructKind {
 				f := s.Field(key)
 				if f == nil {
 					continue
 				}
-				next, at = f.Schema, strings.TrimPrefix(path+"."+key, ".")
+				next = f.Schema
 			}
 			if next == nil {
 				continue
 			}
-			if err := firstProblem(next, v[key], at, problem); err != nil {
-				return err
+			if found := problemBelow(next, v[key], problem); found != nil {
+				if s.Kind != StructKind {
+					key = "[" + key + "]"
+				}
+				found.Field = joinFields(key, found.Field)
+				return found
 			}
 		}
 	case []any:
+		if s.Elem == nil {
+			return nil
+		}
 		for i, e := range v {
-			if s.Elem == nil {
-				break
-			}
-			if err := firstProblem(s.Elem, e, fmt.Sprintf("%s[%d]", path, i), problem); err != nil {
-				return err
+			if found := problemBelow(s.Elem, e, problem); found != nil {
+				found.Field = joinFields(fmt.Sprintf("[%d]", i), found.Field)
+				return found
 			}
 		}
 	}
 	return nil
+}
+
+// joinFields joins the path of a field with the one below it.
+func joinFields(path, below string) string {
+	if path == "" || below == "" || strings.HasPrefix(below, "[") {
+		return path + below
+	}
+	return path + "." + below
 }
