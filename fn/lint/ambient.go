@@ -144,13 +144,21 @@ func newNamespaceFinding(ns *Namespace, label, message string) setFinding {
 	}
 }
 
-// describePods names the first of some pods.
+// describePods names the first of some pods. Copies of one workload in several files are one.
 func describePods(pods []*Summary) string {
-	switch len(pods) {
-	case 0:
+	if len(pods) == 0 {
 		return "its pods"
-	case 1:
-		return pods[0].ref.String()
 	}
-	return pods[0].ref.String() + " and others"
+	if slices.ContainsFunc(pods, func(pod *Summary) bool { return pod.ref != pods[0].ref }) {
+		return pods[0].ref.String() + " and others"
+	}
+	return pods[0].ref.String()
+}
+
+// waypointFor returns the waypoint of a Service; ok is false without one, and for a Service whose calls pass none.
+func (a *ambientFacts) waypointFor(service *serviceFacts) (ref ambient.Reference, ok bool) {
+	if !ambient.HasAddress(service.spec) {
+		return ref, false
+	}
+	return a.waypointOf(service.labels(), service.scope)
 }

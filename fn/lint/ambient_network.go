@@ -192,7 +192,7 @@ func checkWaypointReachesPods(s *workloadSet) []setFinding {
 		pods, _ := s.enrolledPods(n)
 		for _, pod := range pods {
 			for _, service := range s.servicesOf(pod) {
-				waypoint, ok := s.ambient.waypointOf(service.labels(), service.scope)
+				waypoint, ok := s.ambient.waypointFor(service)
 				if !ok || s.allowsWaypoint(n.scope, pod, waypoint) {
 					continue
 				}

@@ -52,7 +52,13 @@ func (p *pod) isProbed() bool {
 }
 
 func checkKeepsSidecar(p *pod) []finding {
-	if !p.labelledAmbient() || !p.servesLocalApplication() || p.in.NamespaceLabels["istio-injection"] == "enabled" {
+	if !p.labelledAmbient() || p.in.NamespaceLabels["istio-injection"] == "enabled" {
+		return nil
+	}
+	if p.proxy == nil && p.annotations[statusAnnotation] != "" {
+		return []finding{{path: annotationPath(statusAnnotation), message: "by this annotation ambient mode takes the pod for one with a sidecar, and leaves it alone"}}
+	}
+	if !p.servesLocalApplication() {
 		return nil
 	}
 	path := p.proxy.path
@@ -134,11 +140,44 @@ func checkSidecarSettings(p *pod) (out []finding) {
 	}
 	for _, key := range sortedKeys(p.annotations) {
 		ours := slices.ContainsFunc(sidecarPrefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
-		if ours && !isCaptureException(key) && key != "sidecar.istio.io/inject" {
+		if ours && !isCaptureException(key) && key != "sidecar.istio.io/inject" && !configuresTraces(p, key) {
 			out = append(out, finding{path: annotationPath(key), current: p.annotations[key], message: fmt.Sprintf("annotation %s has no effect: the pod has no sidecar", key)})
 		}
 	}
 	return out
+}
+
+// configuresTraces reports whether an annotation has settings of traces.
+func configuresTraces(p *pod, key string) bool {
+	return key == "proxy.istio.io/config" && tracingSettings.MatchString(p.annotations[key])
+}
+
+var tracingSettings = lazyregexp.New(`(?m)^\s*"?tracing"?\s*:|[{,]\s*"?tracing"?\s*:`)
+
+// checkTracing is about sampling and tags of traces. Source: istio.io/docs/ambient/usage/l7-features: a waypoint follows Telemetries.
+func checkTracing(p *pod) []finding {
+	const key = "proxy.istio.io/config"
+	if !p.isAmbient() || !configuresTraces(p, key) {
+		return nil
+	}
+	return []finding{{path: annotationPath(key), message: "its sampling and tags of traces end: the pod has no proxy that reports spans"}}
+}
+
+// checkMergedMetrics is about a scrape of the sidecar that the manifest asks for: the agent answered with the metrics of the application too.
+func checkMergedMetrics(p *pod) []finding {
+	if !p.isAmbient() {
+		return nil
+	}
+	port, at := p.annotations["prometheus.io/port"], p.annotations["prometheus.io/path"]
+	switch {
+	case port == "15020" || port == "15090":
+		return []finding{{path: annotationPath("prometheus.io/port"), current: port,
+			message: "the scrape asks the sidecar, which the pod does not have: the metrics of the application are lost too"}}
+	case at == "/stats/prometheus":
+		return []finding{{path: annotationPath("prometheus.io/path"), current: at,
+			message: "the scrape asks for the path of the sidecar, which the pod does not have"}}
+	}
+	return nil
 }
 
 // proxyEndpoint is an address of a sidecar in its own pod: Envoy's administration, the agent's status, metrics and health.

@@ -103,7 +103,7 @@ func (s *workloadSet) describeTarget(o *objectFacts, t ambient.TargetReference) 
 		if service == nil {
 			return fmt.Sprintf("Service %s is not among the files", t.Name), true
 		}
-		if _, ok := s.ambient.waypointOf(service.labels(), service.scope); !ok {
+		if _, ok := s.ambient.waypointFor(service); !ok {
 			return fmt.Sprintf("Service %s has no waypoint, so that the policy has no effect", t.Name), false
 		}
 	case "networking.istio.io/ServiceEntry":
@@ -151,7 +151,7 @@ func checkPeersBehindWaypoint(s *workloadSet) []setFinding {
 func (s *workloadSet) waypointBefore(o *objectFacts, pods []*Summary) (ref ambient.Reference, ok bool) {
 	for _, pod := range pods {
 		for _, service := range s.servicesOf(pod) {
-			if ref, ok := s.ambient.waypointOf(service.labels(), service.scope); ok {
+			if ref, ok := s.ambient.waypointFor(service); ok {
 				return ref, true
 			}
 		}

@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
@@ -32,24 +33,30 @@ func isForMesh(v *objectFacts) bool {
 	return len(gateways) == 0 || slices.Contains(gateways, meshGateway)
 }
 
-// withoutWaypoint reports whether nothing of layer 7 happens to calls of pods in ambient mode to a host of an object: the Service has no
-// waypoint. Where the namespace of the host is not in ambient mode, its callers are, in the object's own.
-func (s *workloadSet) withoutWaypoint(o *objectFacts, host string) bool {
+// withoutWaypoint returns what has no waypoint if nothing of layer 7 happens to calls of pods in ambient mode to a host of an object, and
+// otherwise "". Where the namespace of the host is not in ambient mode, its callers are, in the object's own.
+func (s *workloadSet) withoutWaypoint(o *objectFacts, host string) string {
 	service, scope, ok := s.routeTarget(o, host)
 	if !ok {
 		scope = o.scope
 	}
 	if !s.ambient.has(scope) && !s.ambient.has(o.scope) {
-		return false
+		return ""
 	}
-	labels := map[string]string{}
+	labels, what := map[string]string{}, "it"
 	if service != nil {
+		what = service.String()
+		if !ambient.HasAddress(service.spec) {
+			return what + ", as it is headless,"
+		}
 		labels = service.labels()
 	} else if entry := s.entryOf(o, host); entry != nil {
-		labels, scope = entry.labels(), entry.scope
+		labels, scope, what = entry.labels(), entry.scope, entry.String()
 	}
-	_, has := s.ambient.waypointOf(labels, scope)
-	return !has
+	if _, has := s.ambient.waypointOf(labels, scope); has {
+		return ""
+	}
+	return what
 }
 
 // entryOf returns the ServiceEntry of a host, or nil.
@@ -62,19 +69,37 @@ func (s *workloadSet) entryOf(o *objectFacts, host string) *objectFacts {
 	return nil
 }
 
+// changesNothing reports whether requests go where they go without a VirtualService.
+func changesNothing(s *workloadSet, v *objectFacts) bool {
+	hosts := textsOf(v.spec["hosts"])
+	if len(hosts) != 1 {
+		return false
+	}
+	key, ok := v.hostKey(hosts[0])
+	return ambient.ChangesNothing(v.spec, func(to map[string]any) bool {
+		other, isService := v.hostKey(textOf(to["host"]))
+		if !ok || !isService || key != other {
+			return textOf(to["host"]) == hosts[0] && to["port"] == nil
+		}
+		service := s.serviceByName[key]
+		return to["port"] == nil || service == nil || len(service.ports) < 2
+	})
+}
+
 func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	if !s.ambient.any {
 		return nil
 	}
 	for _, v := range s.objects["VirtualService"] {
-		if !isForMesh(v) || v.spec["http"] == nil && v.spec["tcp"] == nil && v.spec["tls"] == nil {
+		if !isForMesh(v) || v.spec["http"] == nil && v.spec["tcp"] == nil && v.spec["tls"] == nil || changesNothing(s, v) {
 			continue
 		}
 		for i, host := range textsOf(v.spec["hosts"]) {
-			if !s.withoutWaypoint(v, host) {
+			what := s.withoutWaypoint(v, host)
+			if what == "" {
 				continue
 			}
-			one := v.newFinding(fmt.Sprintf("spec.hosts[%d]", i), fmt.Sprintf("calls of pods in ambient mode to %s do not follow the routes: it has no waypoint", host))
+			one := v.newFinding(fmt.Sprintf("spec.hosts[%d]", i), fmt.Sprintf("calls of pods in ambient mode to %s do not follow the routes: %s has no waypoint", host, what))
 			one.field.CurrentValue = host
 			out = append(out, one)
 			break
@@ -83,25 +108,58 @@ func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	return out
 }
 
-// checkDestinationsWithoutWaypoint leaves out rules that only ask for mutual TLS, which ztunnel uses in any case.
+// checkDestinationsWithoutWaypoint leaves out subsets that no route for pods uses: gateways follow theirs without a waypoint.
 func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	if !s.ambient.any {
 		return nil
 	}
 	for _, d := range s.objects["DestinationRule"] {
 		host := textOf(d.spec["host"])
-		traffic := podmap.MapAt(d.spec, "trafficPolicy")
-		onlyMutual := len(traffic) == 0 || len(traffic) == 1 && textOf(podmap.MapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
-		if d.spec["subsets"] == nil && onlyMutual || !s.withoutWaypoint(d, host) {
+		field, message, unsure := lostSettings(s, d, host)
+		if field == "" || selectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
 			continue
 		}
-		field, what := "spec.trafficPolicy", "its settings"
-		if d.spec["subsets"] != nil {
-			field, what = "spec.subsets", "subsets"
+		if what := s.withoutWaypoint(d, host); what != "" {
+			one := d.newFinding(field, fmt.Sprintf("calls of pods in ambient mode to %s %s: %s has no waypoint", host, message, what))
+			one.unsure = unsure
+			out = append(out, one)
 		}
-		out = append(out, d.newFinding(field, fmt.Sprintf("calls of pods in ambient mode to %s do not follow %s: it has no waypoint", host, what)))
 	}
 	return out
+}
+
+// lostSettings returns the field of a DestinationRule that ztunnel does not follow, and what happens to calls by that; "" if none has an effect.
+// Subsets have one by the routes that choose them; where no route among the files does, it is unsure.
+func lostSettings(s *workloadSet, d *objectFacts, host string) (field, message string, unsure bool) {
+	traffic := podmap.MapAt(d.spec, "trafficPolicy")
+	forPods, forGateways := choosesSubset(s, d, host)
+	_, scope, ok := s.routeTarget(d, host)
+	switch {
+	case ambient.OriginatesTLS(traffic):
+		return "spec.trafficPolicy", "leave the pod without the TLS that a sidecar added", false
+	case forPods && (!ok || s.ambient.has(scope)):
+		return "spec.subsets", "do not follow subsets", false
+	case ambient.NeedsProxy(traffic):
+		return "spec.trafficPolicy", "do not follow its settings", false
+	case d.spec["subsets"] != nil && !forPods && !forGateways && s.ambient.has(scope):
+		return "spec.subsets", "do not follow subsets", true
+	}
+	return "", "", false
+}
+
+// choosesSubset reports whether VirtualServices choose subsets of a DestinationRule for calls of pods, and for those of gateways.
+func choosesSubset(s *workloadSet, d *objectFacts, host string) (forPods, forGateways bool) {
+	key, ok := d.hostKey(host)
+	for _, v := range s.objects["VirtualService"] {
+		chosen := slices.ContainsFunc(destinationsOf(v.spec), func(to destination) bool {
+			name := textOf(to.fields["host"])
+			other, isService := v.hostKey(name)
+			return textOf(to.fields["subset"]) != "" && (name == host || ok && isService && other == key)
+		})
+		forPods = forPods || chosen && isForMesh(v)
+		forGateways = forGateways || chosen && !isForMesh(v)
+	}
+	return forPods, forGateways
 }
 
 // checkTwoRoutes is about Services with a VirtualService and a route of the Gateway API.
@@ -179,7 +237,7 @@ func checkRouteSources(s *workloadSet) []setFinding {
 func checkAlphaRoutes(s *workloadSet) []setFinding {
 	return s.forAmbientRoutes(func(v *objectFacts) []setFinding {
 		for i, host := range textsOf(v.spec["hosts"]) {
-			if !s.withoutWaypoint(v, host) {
+			if s.withoutWaypoint(v, host) == "" && !changesNothing(s, v) {
 				return []setFinding{v.newFinding(fmt.Sprintf("spec.hosts[%d]", i), "waypoints follow VirtualServices as an alpha feature")}
 			}
 		}
@@ -210,17 +268,22 @@ func isForGateways(spec map[string]any) bool {
 	})
 }
 
+// checkSidecarsInAmbient is about egress that was limited, and about listeners. A Sidecar that only limits what a proxy knows is a note.
 func checkSidecarsInAmbient(s *workloadSet) []setFinding {
 	return s.inAmbient("Sidecar", func(o *objectFacts) []setFinding {
 		pods, ok := s.policyPods(o, stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"]))
 		if !ok {
 			return nil
 		}
-		field, message := "spec", "it has no effect on "+describePods(pods)
 		if textOf(podmap.MapAt(o.spec, "outboundTrafficPolicy")["mode"]) == "REGISTRY_ONLY" {
-			field, message = "spec.outboundTrafficPolicy.mode", "ztunnel lets "+describePods(pods)+" call any host"
+			return []setFinding{o.newFinding("spec.outboundTrafficPolicy.mode", "ztunnel lets "+describePods(pods)+" call any host")}
 		}
-		return []setFinding{o.newFinding(field, message)}
+		if len(podmap.Maps(o.spec["ingress"])) > 0 {
+			return []setFinding{o.newFinding("spec.ingress", "its listeners end: requests to "+describePods(pods)+" go to the port that the Service names")}
+		}
+		one := o.newFinding("spec", "it limits what the proxies of "+describePods(pods)+" know, which ztunnel does not need")
+		one.minor = true
+		return []setFinding{one}
 	})
 }
 
@@ -262,6 +325,104 @@ func checkRemoteControlPlanes(s *workloadSet) (out []setFinding) {
 			out = append(out, o.newFinding("spec.profile", "the cluster has its control plane elsewhere, which ambient mode does not support"))
 		case textOf(global["remotePilotAddress"]) != "":
 			out = append(out, o.newFinding("spec.values.global.remotePilotAddress", "the cluster has its control plane elsewhere, which ambient mode does not support"))
+		}
+	}
+	return out
+}
+
+// checkSharedLimits is about settings that a waypoint applies to all clients together. Source: buildWaypointInboundVIPCluster in
+// pilot/pkg/networking/core/cluster_waypoint.go of Istio: the cluster is that of the waypoint's proxies.
+func checkSharedLimits(s *workloadSet) (out []setFinding) {
+	if !s.ambient.any {
+		return nil
+	}
+	for _, d := range s.objects["DestinationRule"] {
+		service, scope, _ := s.routeTarget(d, textOf(d.spec["host"]))
+		if service == nil || !s.ambient.has(scope) {
+			continue
+		}
+		at, fields := "spec.trafficPolicy", ambient.SharedLimits(podmap.MapAt(d.spec, "trafficPolicy"))
+		for i, one := range podmap.Maps(d.spec["subsets"]) {
+			if of := ambient.SharedLimits(podmap.MapAt(one, "trafficPolicy")); len(fields) == 0 && len(of) > 0 {
+				at, fields = fmt.Sprintf("spec.subsets[%d].trafficPolicy", i), of
+			}
+		}
+		if _, ok := s.ambient.waypointFor(service); ok && len(fields) > 0 {
+			out = append(out, d.newFinding(at+"."+fields[0], fmt.Sprintf("the waypoint of %s applies it to all clients together, from where its pods run", service)))
+		}
+	}
+	return out
+}
+
+// checkGatewaySubsets is about gateways that choose subsets of a Service whose waypoint they have to pass: all of its clusters at the gateway then
+// lead to the waypoint. Source: findServiceWaypoint in pilot/pkg/xds/endpoints/endpoint_builder.go of Istio, and istio/istio#54994.
+func checkGatewaySubsets(s *workloadSet) (out []setFinding) {
+	if !s.ambient.any {
+		return nil
+	}
+	for _, v := range s.objects["VirtualService"] {
+		if len(gatewaysOf(v)) == 0 {
+			continue
+		}
+		for _, to := range destinationsOf(v.spec) {
+			service := s.findServiceOfHost(v, textOf(to.fields["host"]))
+			if service == nil || textOf(to.fields["subset"]) == "" || !ingressUsesWaypoint(s, service) {
+				continue
+			}
+			one := v.newFinding(to.path+".subset", fmt.Sprintf("gateways pass the waypoint of %s, which knows nothing of the subset that they chose", service))
+			one.field.CurrentValue = to.fields["subset"]
+			out = append(out, one)
+			break
+		}
+	}
+	return out
+}
+
+// ingressUsesWaypoint reports whether gateways pass the waypoint of a Service.
+func ingressUsesWaypoint(s *workloadSet, service *serviceFacts) bool {
+	if _, ok := s.ambient.waypointFor(service); !ok || !s.ambient.has(service.scope) {
+		return false
+	}
+	value, set := service.labels()[ambient.IngressUseWaypoint]
+	if !set {
+		value = s.ambient.labelsOf(service.scope)[ambient.IngressUseWaypoint]
+	}
+	return strings.EqualFold(value, "true")
+}
+
+// checkClusterNames is about plugins that call clusters of sidecars. Source: cluster_waypoint.go of Istio: those of a waypoint are named
+// inbound-vip, and it has others only for what its configuration names as a Service.
+func checkClusterNames(s *workloadSet) []setFinding {
+	return s.inAmbient("WasmPlugin", func(o *objectFacts) (out []setFinding) {
+		forEachString(o.spec["pluginConfig"], "spec.pluginConfig", func(at, text string) bool {
+			if strings.Contains(text, "outbound|") {
+				out = append(out, o.newFinding(at, "a waypoint may have no cluster of this name, which is one of sidecars"))
+			}
+			return len(out) > 0
+		})
+		return out
+	})
+}
+
+// checkStreamsWithoutWaypoint is about gRPC, of which one connection carries all requests.
+func checkStreamsWithoutWaypoint(s *workloadSet) (out []setFinding) {
+	if !s.ambient.any {
+		return nil
+	}
+	for _, service := range s.services {
+		if _, ok := s.ambient.waypointOf(service.labels(), service.scope); ok || !s.ambient.has(service.scope) || len(service.selector) == 0 {
+			continue
+		}
+		for i, p := range podmap.Maps(service.spec["ports"]) {
+			protocol := textOf(p["appProtocol"])
+			if protocol == "" {
+				protocol, _, _ = strings.Cut(strings.ToLower(textOf(p["name"])), "-")
+			}
+			if slices.Contains([]string{"grpc", "http2", "h2c", "kubernetes.io/h2c"}, protocol) {
+				out = append(out, service.objectFacts.newFinding(fmt.Sprintf("spec.ports[%d]", i),
+					"ztunnel spreads connections and not requests: all requests of a connection reach one pod"))
+				break
+			}
 		}
 	}
 	return out

@@ -151,20 +151,16 @@ func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
 		return nil
 	}
 	for _, service := range s.services {
-		waypoint, ok := s.ambient.waypointOf(service.labels(), service.scope)
+		waypoint, ok := s.ambient.waypointFor(service)
 		if !ok || !s.ambient.has(service.scope) {
 			continue
 		}
-		value, set := service.labels()[ambient.IngressUseWaypoint]
-		if !set {
-			value = s.ambient.labelsOf(service.scope)[ambient.IngressUseWaypoint]
-		}
 		policy := s.enforcedAt(service, waypoint)
 		caller := s.gatewayRouteTo(service)
-		if strings.EqualFold(value, "true") || policy == nil || caller == nil {
+		if ingressUsesWaypoint(s, service) || policy == nil || caller == nil {
 			continue
 		}
-		out = append(out, service.objectFacts.newFinding("metadata.labels", fmt.Sprintf("%s sends requests of a gateway to the Service, which do not pass its waypoint, where %s is enforced", caller, policy)))
+		out = append(out, service.objectFacts.newFinding("metadata.labels", fmt.Sprintf("%s sends requests of a gateway to the Service, which without the label do not pass its waypoint, where %s is enforced", caller, policy)))
 	}
 	return out
 }
@@ -240,7 +236,7 @@ func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
 			continue
 		}
 		for _, service := range s.services {
-			waypoint, ok := s.ambient.waypointOf(service.labels(), service.scope)
+			waypoint, ok := s.ambient.waypointFor(service)
 			if service.scope != ns.Name || !ok {
 				continue
 			}

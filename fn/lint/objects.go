@@ -50,6 +50,14 @@ var objectGroups = map[string]string{
 	"GRPCRoute":               ambient.GatewayGroup,
 	"Ingress":                 "networking.k8s.io",
 
+	"ServiceMeshControlPlane": "maistra.io", "ServiceMeshMemberRoll": "maistra.io", "ServiceMeshPeer": "federation.maistra.io",
+	"ZTunnel":     "sailoperator.io",
+	"HelmRelease": "helm.toolkit.fluxcd.io", "Application": "argoproj.io",
+	"Canary": "flagger.app", "MetricTemplate": "flagger.app",
+	"AnalysisTemplate": "argoproj.io", "ClusterAnalysisTemplate": "argoproj.io",
+	"PrometheusRule": "monitoring.coreos.com", "PodMonitor": "monitoring.coreos.com", "ServiceMonitor": "monitoring.coreos.com",
+	"ScaledObject": "keda.sh",
+
 	"CustomResourceDefinition": "apiextensions.k8s.io",
 	"Kustomization":            "kustomize.toolkit.fluxcd.io",
 }

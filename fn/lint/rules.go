@@ -159,6 +159,19 @@ var rules = []Rule{
 	{Code: "PR933", Severity: result.Warning, checkSet: checkIngressPassesWaypoint},
 	{Code: "PR934", Severity: result.Warning, checkSet: checkSidecarsPassWaypoint},
 	{Code: "PR935", Severity: result.Warning, checkSet: checkAmbientVersion},
+	{Code: "PR936", Severity: result.Warning, checkSet: checkGatewaySubsets},
+	{Code: "PR937", Severity: result.Warning, checkSet: checkInstallation},
+	{Code: "PR938", Severity: result.Error, checkSet: checkServiceMeshTwo},
+	{Code: "PR939", Severity: result.Warning, checkSet: checkCanaries},
+	{Code: "PR940", Severity: result.Warning, checkSet: checkQueries},
+	{Code: "PR941", Severity: result.Warning, concerns: mayBeAmbient, check: checkMergedMetrics},
+	{Code: "PR942", Severity: result.Info, checkSet: checkMonitors},
+	{Code: "PR943", Severity: result.Warning, checkSet: checkNetworkGateways},
+	{Code: "PR944", Severity: result.Info, checkSet: checkSharedLimits},
+	{Code: "PR945", Severity: result.Warning, concerns: mayBeAmbient, check: checkTracing},
+	{Code: "PR946", Severity: result.Warning, checkSet: checkClusterNames},
+	{Code: "PR947", Severity: result.Warning, checkSet: checkInjectorExceptions},
+	{Code: "PR948", Severity: result.Info, checkSet: checkStreamsWithoutWaypoint},
 }
 
 //go:embed rules.yaml

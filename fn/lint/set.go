@@ -194,9 +194,9 @@ type setFinding struct {
 	ignored ignoredRules
 	// container is the one that the field is in.
 	container string
-	// unsure reports whether something that the finding depends on is unknown: it is one level less severe than its
-	// rule.
-	unsure bool
+	// unsure reports whether something that the finding depends on is unknown, and minor whether it hardly matters here: it is
+	// one level less severe than its rule.
+	unsure, minor bool
 }
 
 // CheckSet runs the rules that inspect all workloads of a run together, and returns their findings and those that
@@ -227,7 +227,7 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 }
 
 func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
-	if f.unsure {
+	if f.unsure || f.minor {
 		level = nextLowerSeverity(level)
 	}
 	out := result.Result{

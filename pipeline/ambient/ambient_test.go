@@ -220,6 +220,11 @@ spec:
 // planOf plans the move of one namespace over some files.
 func planOf(t *testing.T, texts ...string) *ambient.Namespace {
 	t.Helper()
+	return &plansOf(t, texts...).Namespaces[0]
+}
+
+func plansOf(t *testing.T, texts ...string) *ambient.Plan {
+	t.Helper()
 	var files []ambient.File
 	for i, text := range texts {
 		m, err := manifest.Parse(fmt.Sprintf("%d.yaml", i), []byte(text))
@@ -232,7 +237,7 @@ func planOf(t *testing.T, texts ...string) *ambient.Namespace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &plan.Namespaces[0]
+	return plan
 }
 
 const getOnly = `apiVersion: security.istio.io/v1

@@ -77,13 +77,16 @@ func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
 	for _, name := range planned {
 		ns := lint.Namespace{Name: name, Labels: map[string]string{ambient.DataplaneMode: ambient.Ambient}}
 		if o := t.namespaceObject(name); o != nil {
-			ns.Labels, ns.Annotations = maps.Clone(o.labels), o.annotations
-			ns.Labels[ambient.DataplaneMode] = ambient.Ambient
+			maps.Copy(ns.Labels, o.labels)
+			ns.Labels[ambient.DataplaneMode], ns.Annotations = ambient.Ambient, o.annotations
 			delete(ns.Labels, injectionLabel)
 			delete(ns.Labels, revisionLabel)
 			ns.File = &result.File{Path: t.files[o.file].Path, Index: o.doc}
 		} else if t.needsWaypoint(name) != nil && t.hasWaypoint(name) {
-			ns.Labels[ambient.UseWaypoint] = t.waypointName(name).Name // the step label has a note to set it
+			ns.Labels[ambient.UseWaypoint] = t.waypointName(name).Name // the step label has a note to set these
+			if gatewayServices(t, name).namespace {
+				ns.Labels[ambient.IngressUseWaypoint] = "true"
+			}
 		}
 		out = append(out, ns)
 	}

@@ -21,9 +21,19 @@ type converter struct {
 // convertible are the fields of a route that an HTTPRoute has with the same meaning; others are errors.
 var convertible = []string{"name", "match", "route", "redirect", "timeout", "headers", "mirror", "mirrors", "mirrorPercentage"}
 
+// reasons are why a field is not converted that an HTTPRoute has in some form.
+var reasons = map[string]string{
+	"retries":    "the field retry of HTTPRoutes is in the experimental channel of the Gateway API only, and retries fewer sorts of errors",
+	"corsPolicy": "the filter CORS of HTTPRoutes is not in every version of the Gateway API",
+	"rewrite":    "a rewrite of an HTTPRoute replaces a prefix that ends at a slash, or the whole path",
+}
+
 func checkFields(fields map[string]any, known []string, at string) error {
 	for _, key := range podmap.SortedKeys(fields) {
 		if !slices.Contains(known, key) {
+			if reason := reasons[key]; reason != "" {
+				return errUnequal(at+"."+key, "%s", reason)
+			}
 			return errUnequal(at+"."+key, "an HTTPRoute has nothing that means the same as %s", key)
 		}
 	}
@@ -171,7 +181,7 @@ func (c *converter) filters(route map[string]any, at string) (out []any, err err
 func (c *converter) mirrors(route map[string]any, at string) (out []any, err error) {
 	if share := podmap.MapAt(route, "mirrorPercentage"); share != nil {
 		if n, ok := number(share["value"]); !ok || n != 100 {
-			return nil, errUnequal(at+".mirrorPercentage", "an HTTPRoute mirrors all requests")
+			return nil, errUnequal(at+".mirrorPercentage", mirrorShare)
 		}
 	}
 	list := podmap.Maps(route["mirrors"])
@@ -180,7 +190,7 @@ func (c *converter) mirrors(route map[string]any, at string) (out []any, err err
 	}
 	for _, m := range list {
 		if m["percentage"] != nil {
-			return nil, errUnequal(at+".mirrors", "an HTTPRoute mirrors all requests")
+			return nil, errUnequal(at+".mirrors", mirrorShare)
 		}
 		ref, err := c.backend(podmap.MapAt(m, "destination"), at+".mirror")
 		if err != nil {
@@ -190,6 +200,8 @@ func (c *converter) mirrors(route map[string]any, at string) (out []any, err err
 	}
 	return out, nil
 }
+
+const mirrorShare = "an HTTPRoute mirrors a share of requests from the Gateway API 1.3 on only, and older definitions drop the share"
 
 func redirectOf(r map[string]any, at string) (map[string]any, error) {
 	if err := checkFields(r, []string{"uri", "authority", "scheme", "redirectCode", "port"}, at); err != nil {

@@ -105,7 +105,7 @@ type podOf struct {
 // services returns the Services of a namespace that select pods and have an address, which calls by a waypoint need.
 func (t *tree) services(namespace string) (out []*object) {
 	for _, s := range t.in(namespace, "Service") {
-		if len(podmap.MapAt(s.spec, "selector")) > 0 && text(s.spec["clusterIP"]) != "None" && text(s.spec["type"]) != "ExternalName" {
+		if len(podmap.MapAt(s.spec, "selector")) > 0 && ambient.HasAddress(s.spec) {
 			out = append(out, s)
 		}
 	}
@@ -164,19 +164,31 @@ func (t *tree) isLayer7(o *object) bool {
 	case authorizationPolicies:
 		action := ambient.Action(o.spec)
 		needs := len(ambient.Layer7Fields(o.spec)) > 0 || action == "CUSTOM" || action == "AUDIT"
-		return needs && (len(ambient.Targets(o.spec)) > 0 || t.appliesToPods(o))
+		return needs && (isForWaypoint(t, o) || t.appliesToPods(o)) || o.annotations[copyOf] != ""
 	case requestAuthentications, wasmPlugins:
-		return t.appliesToPods(o)
+		return isForWaypoint(t, o) || t.appliesToPods(o)
 	case virtualServices:
-		return isForMesh(o) && slices.ContainsFunc(textList(o.spec["hosts"]), func(host string) bool { return t.serviceOf(o, host) != nil })
+		return isForMesh(o) && !changesNothing(t, o) && slices.ContainsFunc(textList(o.spec["hosts"]), func(host string) bool {
+			s := t.serviceOf(o, host)
+			return s != nil && ambient.HasAddress(s.spec)
+		})
 	case destinationRules:
-		traffic := podmap.MapAt(o.spec, "trafficPolicy")
-		mutual := len(traffic) == 1 && text(podmap.MapAt(traffic, "tls")["mode"]) == "ISTIO_MUTUAL"
-		return t.serviceOf(o, text(o.spec["host"])) != nil && (o.spec["subsets"] != nil || len(traffic) > 0 && !mutual)
+		s := t.serviceOf(o, text(o.spec["host"])) // subsets have an effect by a VirtualService
+		return s != nil && ambient.HasAddress(s.spec) && ambient.NeedsProxy(podmap.MapAt(o.spec, "trafficPolicy"))
+	case canaries:
+		provider := text(o.spec["provider"])
+		return provider == "" || provider == "istio"
 	case httpRoutes:
 		return slices.ContainsFunc(podmap.Maps(o.spec["parentRefs"]), func(p map[string]any) bool { return text(p["kind"]) == "Service" })
 	}
 	return false
+}
+
+// isForWaypoint reports whether a policy names what a waypoint serves.
+func isForWaypoint(t *tree, o *object) bool {
+	return slices.ContainsFunc(ambient.Targets(o.spec), func(r ambient.TargetReference) bool {
+		return r.Kind == "Service" || r.Kind == "ServiceEntry" || r.Kind == "Gateway" && r.Name == t.waypointName(o.namespace).Name
+	})
 }
 
 // appliesToPods reports whether a policy is for pods that move, and not for gateways only.

@@ -303,7 +303,7 @@ func (p pack) decided(answers [][]decision) (out [][][]decision) {
 	return out
 }
 
-// reported reports whether the plan has a note about a policy that is for a pod.
+// reported reports whether the plan has a note about a policy that is for a pod, or that is for it by a Service only, which the note names.
 func (s *set) reported(t *testing.T, pod string) bool {
 	t.Helper()
 	labels := map[string]map[string]string{
@@ -320,7 +320,7 @@ func (s *set) reported(t *testing.T, pod string) bool {
 			}
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.plan.Namespaces[0].Open, func(n ambient.Note) bool { return strings.Contains(n.Message, "Pod "+pod+",") })
 }
 
 func policiesOf(t *testing.T, text string) (out []map[string]any) {

@@ -17,12 +17,13 @@ import (
 // Level is what a note or a finding means for a move.
 type Level string
 
-// The levels: Blocked means that the workloads cannot move, Change that people have to change something first, Stays that the object is left
-// as it is and works at a waypoint.
+// The levels: Blocked means that the workloads cannot move, Change that people have to change something first, Elsewhere that a part of the move
+// belongs into files that are not here, Stays that the object is left as it is and works at a waypoint.
 const (
-	Blocked Level = "blocked"
-	Change  Level = "change"
-	Stays   Level = "stays"
+	Blocked   Level = "blocked"
+	Change    Level = "change"
+	Elsewhere Level = "elsewhere"
+	Stays     Level = "stays"
 )
 
 // Note is something that no step writes with the same meaning.
@@ -63,8 +64,9 @@ func (t *tree) note(o *object, field string, level Level, message string) Note {
 type Plan struct {
 	// Namespaces are in the order in which they should move.
 	Namespaces []Namespace `json:"namespaces"`
-	// Mesh are the notes about no single namespace.
-	Mesh []Note `json:"mesh,omitempty"`
+	// Mesh are the notes about no single namespace, and Remarks what applies to all of them.
+	Mesh    []Note   `json:"mesh,omitempty"`
+	Remarks []string `json:"remarks,omitempty"`
 }
 
 // Namespace is the plan of one namespace.
@@ -83,8 +85,11 @@ type Namespace struct {
 	Open []Note `json:"open,omitempty"`
 	// Advice are findings of the lowest severity: settings without effect.
 	Advice []Note `json:"advice,omitempty"`
-	// Gaps are where enforcement differs on the way, and how to avoid that.
-	Gaps []string `json:"gaps,omitempty"`
+	// Gaps are where enforcement differs on the way, and how to avoid that. Remarks are what else changes without a finding.
+	Gaps    []string `json:"gaps,omitempty"`
+	Remarks []string `json:"remarks,omitempty"`
+	// Workloads is the number of workloads among the files; with none, little is known of the namespace.
+	Workloads int `json:"workloads"`
 	// Before and After are what sidecars and waypoints ask for.
 	Before Usage `json:"before"`
 	After  Usage `json:"after"`
@@ -104,7 +109,10 @@ const (
 )
 
 // blockers are the rules whose findings no file can solve.
-var blockers = []string{"PR915", "PR926", "PR927", "PR928"}
+var blockers = []string{"PR915", "PR926", "PR927", "PR928", "PR938"}
+
+// ofMesh are rules whose findings are about the mesh, wherever the object is. The plan has them once.
+var ofMesh = []string{"PR928", "PR937", "PR938", "PR940", "PR942", "PR943", "PR947"}
 
 // answered are rules whose findings the plan answers by the order of namespaces and by notes.
 var answered = []string{"PR914", "PR934"}
@@ -127,15 +135,48 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("planning namespace %s: %w", name, err)
 		}
-		one.Gaps = gaps(one, callers[name])
+		one.Gaps = gaps(start, one, callers[name])
+		one.Remarks = remarks(start, one)
 		p.Namespaces = append(p.Namespaces, *one)
 	}
-	return p, nil
+	return p, p.addMesh(start, names)
+}
+
+// addMesh adds the findings about the mesh: of the control plane, its gateways to other networks, and what reads metrics.
+func (p *Plan) addMesh(start *tree, names []string) error {
+	found, err := start.findings(names)
+	if err != nil {
+		return err
+	}
+	for _, r := range found {
+		if slices.Contains(ofMesh, r.Tags[result.TagCode]) {
+			note := newNote("", r)
+			if r.Severity == result.Info {
+				note.Level = Stays
+			}
+			p.Mesh = append(p.Mesh, note)
+		}
+	}
+	for i := range p.Namespaces {
+		n := &p.Namespaces[i]
+		for _, note := range p.Mesh {
+			switch {
+			case note.Level == Blocked:
+				n.State = stateBlocked
+			case note.Code == "PR937" && n.State == stateNow:
+				n.State = stateChange
+			}
+		}
+	}
+	if len(p.Namespaces) > 0 {
+		p.Remarks = append(p.Remarks, beforeTheFirst)
+	}
+	return nil
 }
 
 // planNamespace makes all steps in memory, and compares the findings before and after.
 func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace, error) {
-	out := &Namespace{Name: name, State: stateNow, Steps: []PlannedStep{}, Before: usage}
+	out := &Namespace{Name: name, State: stateNow, Steps: []PlannedStep{}, Before: usage, Workloads: countWorkloads(start, name)}
 	if need := start.needsWaypoint(name); need != nil {
 		out.Waypoint, out.Reason = start.waypointName(name).Name, need.String()
 		out.After = waypointUsage
@@ -156,6 +197,9 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 			return nil, err
 		}
 		changed := 0
+		if step.Name == "label" && start.namespaceObject(name) == nil {
+			step.Title = "Label Services for gateways, and pods that stay out of the mesh (the Namespace is not among the files)"
+		}
 		for i := range next {
 			if string(next[i].Bytes()) != string(files[i].Bytes()) {
 				changed++
@@ -194,7 +238,7 @@ func findingsOf(files []File, o Options, name string) (result.Results, error) {
 	found, err := t.findings([]string{name})
 	return slices.DeleteFunc(found, func(r result.Result) bool {
 		in := namespaceOf(r)
-		return in != name && in != t.options.RootNamespace
+		return in != name && in != t.options.RootNamespace || slices.Contains(ofMesh, r.Tags[result.TagCode]) && in != name
 	}), err
 }
 
@@ -298,23 +342,6 @@ func order(names []string, callers map[string][]string) (out []string) {
 		i = max(i, 0)
 		out = append(out, left[i])
 		left = slices.Delete(left, i, i+1)
-	}
-	return out
-}
-
-// gaps describes where enforcement differs while a namespace moves.
-func gaps(n *Namespace, callers []string) (out []string) {
-	if n.Waypoint == "" {
-		return nil
-	}
-	out = append(out,
-		"Between the restart and the removal of the old policies, ztunnel would leave out ALLOW rules about requests and reject everything, and "+
-			"it would not apply DENY rules about requests alone. "+
-			"The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.",
-		"Sidecars and direct calls to pods do not pass the waypoint, so that its policies do not apply to them. The step enforce closes this: "+
-			"ztunnel lets only the waypoint in. Make it when all callers are in ambient mode; until then it rejects callers with a sidecar.")
-	if len(callers) > 0 {
-		out = append(out, "Its policies name callers in "+strings.Join(callers, ", ")+": move these first.")
 	}
 	return out
 }

@@ -27,7 +27,21 @@ func (t *tree) isReplaced(o *object) bool {
 		return o.key() != telemetries || o.spec["selector"] != nil
 	}
 	action := ambient.Action(o.spec)
-	return action != "DENY" || len(ambient.Layer7Fields(o.spec)) > 0 || len(ambient.PeerFields(o.spec)) > 0
+	layer7 := len(ambient.Layer7Fields(o.spec)) > 0
+	if (action == "ALLOW" || action == "DENY") && !layer7 && passesNoWaypoint(t, o) {
+		return false
+	}
+	return action != "DENY" || layer7 || len(ambient.PeerFields(o.spec)) > 0
+}
+
+// passesNoWaypoint reports whether calls to the pods that a policy selects come from the clients themselves: no Service with an address selects
+// the pods. ztunnel enforces a policy of layer 4 for them as it is.
+func passesNoWaypoint(t *tree, o *object) bool {
+	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
+	return len(selector) > 0 && !slices.ContainsFunc(t.services(o.namespace), func(s *object) bool {
+		return hasLabels(podmap.StringMap(s.spec["selector"]), selector) ||
+			slices.ContainsFunc(t.selected(s), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
+	})
 }
 
 // isWaypointOnly reports whether a policy is one that the step enforce wrote.
@@ -311,7 +325,7 @@ func limited(o *object, principal, serviceAccount string) (map[string]any, bool)
 	switch rules, _ := spec["rules"].([]any); ambient.Action(o.spec) {
 	case "ALLOW":
 		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}}})
-	case "DENY":
+	case "DENY", "AUDIT":
 		for _, rule := range podmap.Maps(spec["rules"]) {
 			exempt(rule, principal, serviceAccount)
 		}
@@ -319,7 +333,7 @@ func limited(o *object, principal, serviceAccount string) (map[string]any, bool)
 	return out, true
 }
 
-// exempt makes a rule of a DENY policy not match the waypoint.
+// exempt makes a rule of a DENY or AUDIT policy not match the waypoint.
 func exempt(rule map[string]any, principal, serviceAccount string) {
 	from, _ := rule["from"].([]any)
 	if len(from) == 0 {

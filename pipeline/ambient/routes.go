@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
 )
 
@@ -19,6 +20,16 @@ const meshGateway = "mesh"
 func isForMesh(v *object) bool {
 	gateways := textList(v.spec["gateways"])
 	return len(gateways) == 0 || slices.Contains(gateways, meshGateway)
+}
+
+// changesNothing reports whether calls go where they go without a VirtualService.
+func changesNothing(t *tree, v *object) bool {
+	hosts := textList(v.spec["hosts"])
+	return len(hosts) == 1 && ambient.ChangesNothing(v.spec, func(to map[string]any) bool {
+		s := t.serviceOf(v, hosts[0])
+		one := to["port"] == nil || s != nil && len(podmap.Maps(s.spec["ports"])) < 2
+		return one && (text(to["host"]) == hosts[0] || s != nil && t.serviceOf(v, text(to["host"])) == s)
+	})
 }
 
 // serviceOf returns the Service among the files that a host of an object means, or nil.

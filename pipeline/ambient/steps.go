@@ -29,7 +29,7 @@ var Steps = []Step{
 	{"routes", "Replace VirtualServices by HTTPRoutes, subsets by Services", (*tree).replaceRoutes},
 	{"policies", "Add copies of policies for the waypoint", (*tree).copyPolicies},
 	{"limit", "Let only pods with a sidecar enforce the old policies", (*tree).limitPolicies},
-	{"label", "Label the namespace for ambient mode and its waypoint", (*tree).labelNamespace},
+	{"label", "Label the namespace and its pods for ambient mode", (*tree).labelNamespace},
 	{"sidecars", "Remove the sidecars, which restarts the pods", (*tree).removeSidecars},
 	{"cleanup", "Remove the old policies", (*tree).removePolicies},
 	{"enforce", "Let only the waypoint call the pods", (*tree).enforceWaypoint},
@@ -108,12 +108,12 @@ func (t *tree) anchor(namespace string, otherwise *object) *object {
 func (t *tree) replaceRoutes(namespace string) error {
 	done := map[string]bool{}
 	for _, v := range t.in(namespace, virtualServices) {
-		if !isForMesh(v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool { return t.serviceOf(v, host) != nil }) {
+		if !isForMesh(v) || changesNothing(t, v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool { return t.serviceOf(v, host) != nil }) {
 			continue
 		}
 		c, err := t.convert(v)
 		if unequal := new(unequalError); errors.As(err, &unequal) {
-			t.notes = append(t.notes, t.note(v, unequal.field, Stays, "it stays, as no HTTPRoute means the same: "+unequal.message))
+			t.notes = append(t.notes, t.note(v, unequal.field, Stays, "it stays: "+unequal.message))
 			continue
 		}
 		if err != nil {
@@ -218,13 +218,13 @@ func (t *tree) labelNamespace(namespace string) error {
 	wanted := []string{ambient.DataplaneMode + "=" + ambient.Ambient}
 	if t.needsWaypoint(namespace) != nil {
 		wanted = append(wanted, ambient.UseWaypoint+"="+waypoint.Name)
-		if t.isCalledByGateway(namespace) {
+		if labelForGateways(t, namespace) {
 			wanted = append(wanted, ambient.IngressUseWaypoint+"=true")
 		}
 	}
 	if ns == nil {
 		message := "the Namespace is not among the files; label it where it is kept: " + strings.Join(wanted, " ")
-		t.notes = append(t.notes, Note{Namespace: namespace, Level: Change, Message: message})
+		t.notes = append(t.notes, Note{Namespace: namespace, Level: Elsewhere, Message: message})
 	} else {
 		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
@@ -240,29 +240,6 @@ func (t *tree) labelNamespace(namespace string) error {
 		}
 	}
 	return nil
-}
-
-// isCalledByGateway reports whether a gateway sends requests to a Service of the namespace.
-func (t *tree) isCalledByGateway(namespace string) bool {
-	for _, v := range t.byKind[virtualServices] {
-		gateways := textList(v.spec["gateways"])
-		if !slices.ContainsFunc(gateways, func(g string) bool { return g != meshGateway }) {
-			continue
-		}
-		for _, route := range podmap.Maps(v.spec["http"]) {
-			for _, to := range podmap.Maps(route["route"]) {
-				if s := t.serviceOf(v, text(podmap.MapAt(to, "destination")["host"])); s != nil && s.namespace == namespace {
-					return true
-				}
-			}
-		}
-	}
-	if len(t.in(namespace, "Ingress.networking.k8s.io")) > 0 {
-		return true
-	}
-	return slices.ContainsFunc(t.in(namespace, httpRoutes), func(r *object) bool {
-		return slices.ContainsFunc(podmap.Maps(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || text(p["kind"]) == "Gateway" })
-	})
 }
 
 // keepOut labels the pods that have no sidecar by their own wish, so that they stay out of the mesh.

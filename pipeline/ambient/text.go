@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/lint"
@@ -21,15 +22,24 @@ var headings = map[string]string{
 // WriteText writes the plan for people.
 func (p *Plan) WriteText(w io.Writer) error {
 	var b bytes.Buffer
-	for _, n := range p.Mesh {
-		fmt.Fprintf(&b, "note: %s\n\n", n)
+	if len(p.Mesh) > 0 {
+		fmt.Fprintln(&b, "The mesh:")
+		writeNotes(&b, p.Mesh)
+		fmt.Fprintln(&b)
 	}
 	if len(p.Namespaces) == 0 {
 		fmt.Fprintln(&b, "No namespace among the files has sidecars, by a label or in a manifest.")
 	}
+	for _, remark := range p.Remarks {
+		fmt.Fprintf(&b, "%s\n\n", remark)
+	}
 	var before, after Usage
 	for i, n := range p.Namespaces {
-		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, n.Name, headings[n.State])
+		heading := headings[n.State]
+		if n.State == stateNow && n.Workloads == 0 {
+			heading += ", as far as the files show"
+		}
+		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, n.Name, heading)
 		n.writeText(&b)
 		fmt.Fprintln(&b)
 		before, after = before.plus(n.Before), after.plus(n.After)
@@ -42,22 +52,20 @@ func (p *Plan) WriteText(w io.Writer) error {
 }
 
 func (n *Namespace) writeText(b *bytes.Buffer) {
-	if n.Waypoint == "" {
-		fmt.Fprintln(b, "   Needs no waypoint: ztunnel enforces all of its policies.")
-	} else {
+	switch {
+	case n.Waypoint != "":
 		fmt.Fprintf(b, "   Needs waypoint %s, for %s.\n", n.Waypoint, n.Reason)
+	case slices.ContainsFunc(n.Open, func(note Note) bool { return slices.Contains(ofWaypoints, note.Code) }):
+		fmt.Fprintln(b, "   Its own policies and routes need no waypoint; changes below ask for one of other hosts.")
+	default:
+		fmt.Fprintln(b, "   Needs no waypoint: ztunnel enforces all of its policies.")
 	}
-	for _, note := range n.Open {
-		fmt.Fprintf(b, "   %s: %s\n", note.Level, note)
-		if note.Fix != "" {
-			fmt.Fprintf(b, "      %s\n", note.Fix)
-		}
-	}
+	writeNotes(b, n.Open)
 	if len(n.Steps) > 0 {
 		fmt.Fprintln(b, "   Steps:")
 	}
 	for _, s := range n.Steps {
-		fmt.Fprintf(b, "     %-9s %s (%s)\n", s.Name, s.Title, counted(s.Files, "file"))
+		fmt.Fprintf(b, "     %-9s %s (%s)\n", s.Name, s.Title, counted(s.Files, "file", "files"))
 	}
 	for _, code := range podmap.SortedKeys(n.Solved) {
 		rule, _ := lint.Lookup(code)
@@ -66,17 +74,58 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 	for _, gap := range n.Gaps {
 		fmt.Fprintf(b, "   gap: %s\n", gap)
 	}
-	if len(n.Advice) > 0 {
-		fmt.Fprintf(b, "   %d settings have no effect after the move (prerig lint lists them)\n", len(n.Advice))
+	count := map[string]int{}
+	for _, note := range n.Advice {
+		count[note.Code]++
+	}
+	for _, code := range podmap.SortedKeys(count) {
+		rule, _ := lint.Lookup(code)
+		fmt.Fprintf(b, "   info: %d of %s, %s (prerig lint lists them)\n", count[code], code, rule.Title)
+	}
+	for _, remark := range n.Remarks {
+		fmt.Fprintf(b, "   note: %s\n", remark)
 	}
 	fmt.Fprintf(b, "   %s\n", describeUsage(n.Before, n.After))
 }
 
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+// ofWaypoints are rules whose findings a waypoint ends.
+var ofWaypoints = []string{"PR901", "PR903", "PR904", "PR905", "PR907", "PR908", "PR910", "PR911", "PR939"}
+
+// writeNotes writes one line for each sort of note, with the other objects that it is about, and the advice.
+func writeNotes(b *bytes.Buffer, notes []Note) {
+	sort := func(n Note) string {
+		if n.Code != "" {
+			return string(n.Level) + n.Code
+		}
+		return string(n.Level) + n.Message
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	done := map[string]bool{}
+	for i, note := range notes {
+		if done[sort(note)] {
+			continue
+		}
+		done[sort(note)] = true
+		fmt.Fprintf(b, "   %s: %s\n", note.Level, note)
+		var others []string
+		for _, other := range notes[i+1:] {
+			if sort(other) == sort(note) {
+				others = append(others, fmt.Sprintf("%s (%s:%d)", other.Object, other.File, other.Line))
+			}
+		}
+		if len(others) > 0 {
+			fmt.Fprintf(b, "      also %d more: %s\n", len(others), strings.Join(others, ", "))
+		}
+		if note.Fix != "" {
+			fmt.Fprintf(b, "      %s\n", note.Fix)
+		}
+	}
+}
+
+func counted(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
 }
 
 func (u Usage) plus(v Usage) Usage {
@@ -86,6 +135,13 @@ func (u Usage) plus(v Usage) Usage {
 }
 
 func describeUsage(before, after Usage) string {
+	if before.Pods == 0 {
+		text := "sidecars: no pod that gets one was found among the files"
+		if after.Pods == 0 {
+			return text
+		}
+		return text + fmt.Sprintf("; after the move: %s of a waypoint, with requests of %s", counted(int(after.Pods), "pod", "pods"), after.requests())
+	}
 	text := fmt.Sprintf("sidecars: %d, which request %s and may use up to %s; ", before.Pods, before.requests(), before.limits())
 	if after.Pods == 0 {
 		return text + "after the move there are none"

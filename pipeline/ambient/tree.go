@@ -32,7 +32,12 @@ type Options struct {
 	DefaultNamespace, RootNamespace string
 	// IstioVersion is the control plane's; empty means unknown.
 	IstioVersion string
+	// Patches are files that are no objects: kustomizations and their patches. They are not changed.
+	Patches []Patch
 }
+
+// Patch is a file that changes objects when they are built.
+type Patch struct{ Path, Text string }
 
 // object is an object of a file.
 type object struct {
@@ -155,6 +160,7 @@ const (
 	networkPolicies        = "NetworkPolicy.networking.k8s.io"
 	kubernetesGateways     = "Gateway.gateway.networking.k8s.io"
 	httpRoutes             = "HTTPRoute.gateway.networking.k8s.io"
+	canaries               = "Canary.flagger.app"
 )
 
 // change sets the value of an object; several changes of one object follow each other.

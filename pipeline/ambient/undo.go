@@ -83,11 +83,6 @@ func (r *Record) Last() (step RecordedStep, ok bool) {
 	return r.Steps[len(r.Steps)-1], true
 }
 
-// Has reports whether a step was made.
-func (r *Record) Has(step string) bool {
-	return slices.ContainsFunc(r.Steps, func(s RecordedStep) bool { return s.Name == step })
-}
-
 // Undo takes the newest step from the record, and back out of the files, which it changes.
 func (r *Record) Undo(files map[string][]byte) error {
 	step, ok := r.Last()

@@ -4,6 +4,8 @@
 package ambient
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/lint"
@@ -59,7 +61,7 @@ func SidecarUsage(docs []*manifest.Document, defaultNamespace string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]Usage{}
+	of := map[[2]string]Usage{} // by the namespace and the object, which several files may hold: the one with the most pods counts
 	for _, d := range docs {
 		items, isList, err := d.Items()
 		if err != nil || !isList {
@@ -70,19 +72,21 @@ func SidecarUsage(docs []*manifest.Document, defaultNamespace string) (map[strin
 			if err != nil || value == nil {
 				continue // what cannot be read was reported before
 			}
-			namespace := text(podmap.MapAt(value, "metadata")["namespace"])
-			if namespace == "" {
-				namespace = defaultNamespace
-			}
+			meta := podmap.MapAt(value, "metadata")
+			key := [2]string{cmp.Or(text(meta["namespace"]), defaultNamespace), text(value["kind"]) + "/" + text(meta["name"])}
 			templates, _ := registry.Templates(value)
+			var u Usage
 			for _, template := range templates {
-				u := out[namespace]
 				u.addPod(template.Pod, podsOf(value))
-				if u != (Usage{}) {
-					out[namespace] = u
-				}
+			}
+			if u.Pods > of[key].Pods {
+				of[key] = u
 			}
 		}
+	}
+	out := map[string]Usage{}
+	for key, u := range of {
+		out[key[0]] = out[key[0]].plus(u)
 	}
 	return out, nil
 }

@@ -90,7 +90,11 @@ func (a *ambientRun) run(ctx context.Context, args []string) error {
 	if a.write {
 		return a.writeSteps(ctx, b, tree, append(a.files, args...))
 	}
-	plan, err := ambient.New(tree, a.options(), usage)
+	o := a.options()
+	for _, in := range b.Beside() {
+		o.Patches = append(o.Patches, ambient.Patch{Path: in.Path, Text: string(in.Data)})
+	}
+	plan, err := ambient.New(tree, o, usage)
 	if err != nil {
 		return err
 	}
@@ -245,16 +249,11 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, step := range a.steps {
-		if !record.Has(step) {
-			return fmt.Errorf("taking step %s back: %s does not have it", step,
-				filepath.Join(args[0], ambient.RecordName))
-		}
-	}
 	content := map[string][]byte{}
-	for done := false; !done; {
+	first := firstOf(a.steps)
+	for {
 		step, ok := record.Last()
-		if !ok {
+		if !ok || slices.Index(ambient.StepNames(), step.Name) < first {
 			break
 		}
 		for rel := range step.Files {
@@ -269,9 +268,23 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Fprintf(a.streams.Err, "step %s: %s taken back\n", step.Name, countWithNoun(len(step.Files), "file"))
-		done = !slices.ContainsFunc(a.steps, record.Has)
+		if len(a.steps) == 0 {
+			break
+		}
+	}
+	if len(content) == 0 {
+		fmt.Fprintln(a.streams.Err, "no file was changed by a step that is to be taken back")
+		return nil
 	}
 	return saveSteps(ctx, dir, record, content)
+}
+
+// firstOf returns the place of the first of some steps; 0 without any.
+func firstOf(steps []string) int {
+	if len(steps) == 0 {
+		return 0
+	}
+	return slices.IndexFunc(ambient.StepNames(), func(name string) bool { return slices.Contains(steps, name) })
 }
 
 // openOneDirectory opens the directory that steps are written into. Its files and its record come from the author of a

@@ -60,6 +60,25 @@ func TestAmbientThereAndBack(t *testing.T) {
 	}
 }
 
+// TestAmbientBackOfAnEmptyStep: a step that changed nothing has no record, and taking it back changes nothing but the steps after it.
+func TestAmbientBackOfAnEmptyStep(t *testing.T) {
+	arrange(t)
+	before := map[string]string{"k8s/shop.yaml": meshedShop, "k8s/web.yaml": deployment("web", "shop")}
+	writeFiles(t, before)
+	ok(t, "", "ambient", "plan", "--back", "--step", "routes", "k8s")
+	ok(t, "", "ambient", "plan", "--write", "--step", "routes,policies", "k8s")
+	ok(t, "", "ambient", "plan", "--back", "--step", "cleanup", "k8s")
+	if !strings.Contains(readFile(t, "k8s/shop.yaml"), "web-waypoint") {
+		t.Error("a step before the empty one is taken back")
+	}
+	ok(t, "", "ambient", "plan", "--back", "--step", "routes", "k8s")
+	for name, text := range before {
+		if got := readFile(t, name); got != text {
+			t.Errorf("%s: got\n%s", name, got)
+		}
+	}
+}
+
 // TestAmbientStaysInTheDirectory: a record or a link of the author of a repository changes no file outside of it.
 func TestAmbientStaysInTheDirectory(t *testing.T) {
 	const record = `{"steps":[{"name":"label","files":{"FILE":[{"line":0,"before":["changed\n"],"after":["kept\n"]}]}}]}`

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ambient_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/ambient"
+)
+
+// vs is a VirtualService for the mesh or a gateway.
+func vs(name, gateways, host, to string) string {
+	return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: %s, namespace: shop}
+spec:
+  hosts: [%s]
+  gateways: [%s]
+  http:
+  - route: [{destination: {host: %s}}]
+`, name, host, gateways, to)
+}
+
+const apiSubsets = `---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: api, namespace: shop}
+spec: {host: api, subsets: [{name: v1, labels: {version: v1}}]}
+`
+
+// TestSubsetsOfGateways: a DestinationRule with subsets that only gateways choose needs no waypoint, which would take them away. Seen in
+// istioinaction/book-source-code, ch10.
+func TestSubsetsOfGateways(t *testing.T) {
+	n := planOf(t, cluster, apiSubsets, vs("api", "istio-system/public", "api.example.com", "api, subset: v1"))
+	if n.Waypoint != "" || n.Solved["PR911"] != 0 || len(n.Open) > 0 {
+		t.Errorf("waypoint %q for %s, solved %v, open %v", n.Waypoint, n.Reason, n.Solved, n.Open)
+	}
+}
+
+// TestGatewaySubsetsKeepTheLabelAway: at a gateway, the label for waypoints ends subsets. It is set on the other Services, and the one that needs
+// both is named. Seen in istioinaction/book-source-code, ch5.
+func TestGatewaySubsetsKeepTheLabelAway(t *testing.T) {
+	gateways := vs("web", "istio-system/public", "web.example.com", "web") + vs("api", "istio-system/public", "api.example.com", "api, subset: v1")
+	const label = `istio.io/ingress-use-waypoint: "true"`
+	text := cluster + "---\n" + strings.Replace(getOnly, "app: api", "app: web", 1) + apiSubsets + gateways
+	if got := applied(t, text, "label"); strings.Count(got, label) != 1 || !strings.Contains(got, "name: web, namespace: shop, labels: {istio.io/ingress-use-waypoint") {
+		t.Errorf("the label is not on Service web alone:\n%s", got)
+	}
+	n := planOf(t, cluster, getOnly, apiSubsets, gateways)
+	if n.State != "change" || !slices.ContainsFunc(n.Open, func(o ambient.Note) bool {
+		return o.Object == "Service shop/api" && strings.Contains(o.Message, "choose subsets")
+	}) {
+		t.Errorf("state %s, open %v", n.State, n.Open)
+	}
+	if got := applied(t, cluster+vs("api", "istio-system/public", "api.example.com", "api")+vs("mesh", "mesh", "web", "api"), "label"); strings.Contains(got, "ingress-use-waypoint") {
+		t.Errorf("a label for gateways without a policy that the waypoint enforces:\n%s", got)
+	}
+}
+
+// TestHeadlessPolicyStays: calls to the pods of a headless Service pass no waypoint, so that ztunnel sees their clients, and a policy of layer 4
+// goes on as it is. Seen in istioinaction/book-source-code, ch9.
+func TestHeadlessPolicyStays(t *testing.T) {
+	const db = `---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop}
+spec: {clusterIP: None, selector: {app: db}, ports: [{name: tcp, port: 5432}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db, namespace: shop, labels: {app: db}}
+spec: {containers: [{name: app, image: app, ports: [{containerPort: 5432}]}]}
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: db, namespace: shop}
+spec:
+  selector: {matchLabels: {app: db}}
+  rules: [{from: [{source: {principals: [cluster.local/ns/shop/sa/api]}}]}]
+`
+	n := planOf(t, cluster+db, getOnly)
+	if len(n.Open) > 0 {
+		t.Errorf("open: %v", n.Open)
+	}
+	if got := applied(t, cluster+db+"---\n"+getOnly, ambient.StepNames()...); strings.Contains(got, "name: db-waypoint") || strings.Count(got, "name: db,") < 3 {
+		t.Errorf("the policy does not stay:\n%s", got)
+	}
+}
+
+// TestCopiesAreNoFindings: copies that the steps write are for a waypoint that the namespace is going to have, also when nothing but copies needs
+// it. Seen in istioinaction/book-source-code, ch14.
+func TestCopiesAreNoFindings(t *testing.T) {
+	_, rest, _ := strings.Cut(cluster, "---\n")
+	n := planOf(t, rest, `apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: {name: filter, namespace: shop}
+spec: {selector: {matchLabels: {app: api}}, url: oci://example.com/filter}
+`)
+	for _, o := range n.Open {
+		if o.Level != ambient.Elsewhere {
+			t.Errorf("open: %v", o)
+		}
+	}
+	if n.State != "now" {
+		t.Errorf("state %s", n.State)
+	}
+}
+
+// TestNamespaceWithoutLabels: seen in istio-ecosystem/authservice, where it was a panic.
+func TestNamespaceWithoutLabels(t *testing.T) {
+	n := planOf(t, strings.Replace(cluster, ", labels: {istio-injection: enabled}", "", 1), getOnly)
+	if n.Waypoint == "" {
+		t.Error("no waypoint")
+	}
+}
+
+// TestRetriesHaveTheirReason: HTTPRoutes have retries, which are experimental. Seen in redhat-scholars/istio-tutorial.
+func TestRetriesHaveTheirReason(t *testing.T) {
+	n := planOf(t, cluster, strings.Replace(vs("api", "mesh", "api", "api"), "  - route", "  - retries: {attempts: 0}\n    route", 1))
+	if len(n.Open) != 1 || !strings.Contains(n.Open[0].Message, "experimental channel") {
+		t.Errorf("open: %v", n.Open)
+	}
+}
+
+// TestWorkloadsOfSeveralFiles: a workload that several files hold is one. Seen in istioinaction/book-source-code.
+func TestWorkloadsOfSeveralFiles(t *testing.T) {
+	const pod = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: sleep, namespace: shop}
+spec:
+  replicas: %d
+  template:
+    metadata: {labels: {app: sleep}, annotations: {sidecar.istio.io/status: '{}'}}
+    spec: {containers: [{name: app, image: app}, {name: istio-proxy, image: proxyv2, resources: {requests: {cpu: 100m}}}]}
+`
+	var docs []*manifest.Document
+	for _, replicas := range []int{1, 10, 1} {
+		m, err := manifest.Parse("a.yaml", fmt.Appendf(nil, pod, replicas))
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, m.Docs...)
+	}
+	usage, err := ambient.SidecarUsage(docs, "")
+	if err != nil || usage["shop"].Pods != 10 || usage["shop"].CPURequests != 1000 {
+		t.Errorf("usage %+v, error %v", usage["shop"], err)
+	}
+}
+
+// TestMeshThatHasNoAmbientMode: where the control plane has none, nothing can move, wherever its object is. Seen in kiali/demos.
+func TestMeshThatHasNoAmbientMode(t *testing.T) {
+	plan := plansOf(t, cluster, "apiVersion: maistra.io/v2\nkind: ServiceMeshControlPlane\nmetadata: {name: basic, namespace: istio-system}\nspec: {version: v2.1}\n")
+	if plan.Namespaces[0].State != "blocked" || len(plan.Mesh) != 1 {
+		t.Errorf("state %s, mesh %v", plan.Namespaces[0].State, plan.Mesh)
+	}
+}
+
+// TestPatchedSidecars: sidecars that kustomize patches add are not in the manifests. Seen in stefanprodan/gitops-istio.
+func TestPatchedSidecars(t *testing.T) {
+	m, err := manifest.Parse("apps/0.yaml", []byte(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patches := []ambient.Patch{{Path: "apps/patch.yaml", Text: "- op: add\n  path: /spec/template/metadata/annotations/sidecar.istio.io~1status\n  value: '{}'\n"}}
+	plan, err := ambient.New([]ambient.File{{Path: "apps/0.yaml", Docs: m.Docs}}, ambient.Options{Patches: patches}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := plan.Namespaces[0].Remarks; !slices.ContainsFunc(r, func(r string) bool { return strings.Contains(r, "remove it from apps/patch.yaml") }) {
+		t.Errorf("remarks %q", r)
+	}
+}
+
+// TestOneLineForEachSort: notes of one sort are one line of text with all objects.
+func TestOneLineForEachSort(t *testing.T) {
+	text := cluster
+	for _, host := range []string{"a.example.com", "b.example.com", "c.example.com"} {
+		text += vs(host, "mesh", host, "api")
+	}
+	var out strings.Builder
+	if err := plansOf(t, text).WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "change: ") != 1 || !strings.Contains(out.String(), "also 2 more: VirtualService shop/b.example.com (0.yaml:") ||
+		strings.Contains(out.String(), "ztunnel enforces all of its policies") {
+		t.Error(out.String())
+	}
+}
+
+// TestLimitedAuditLeavesTheWaypointOut: what the waypoint has audited is not audited again at the pod, where the waypoint is the caller. Seen by the
+// oracle, seed 1026.
+func TestLimitedAuditLeavesTheWaypointOut(t *testing.T) {
+	got := applied(t, cluster+"---\n"+strings.Replace(getOnly, "  rules: [{to", "  action: AUDIT\n  rules: [{from: [{source: {namespaces: [shop]}}], to", 1), "policies", "limit")
+	if !strings.Contains(got, "notPrincipals: [cluster.local/ns/shop/sa/waypoint]") && !strings.Contains(got, "- cluster.local/ns/shop/sa/waypoint") {
+		t.Errorf("the waypoint's requests are audited twice:\n%s", got)
+	}
+}
