@@ -238,7 +238,7 @@ func findingsOf(files []File, o Options, name string) (result.Results, error) {
 	found, err := t.findings([]string{name})
 	return slices.DeleteFunc(found, func(r result.Result) bool {
 		in := namespaceOf(r)
-		return in != name && in != t.options.RootNamespace || slices.Contains(ofMesh, r.Tags[result.TagCode]) && in != name
+		return in != name && in != t.options.RootNamespace || slices.Contains(ofMesh, r.Tags[result.TagCode])
 	}), err
 }
 
@@ -254,7 +254,7 @@ func (n *Namespace) compare(before, after result.Results) {
 		if slices.Contains(answered, code) {
 			continue
 		}
-		note := newNote(n.Name, r)
+		note := newNote(n.Name, originalOf(r, before))
 		switch {
 		case r.Severity == result.Info:
 			n.Advice = append(n.Advice, note)
@@ -277,6 +277,17 @@ func (n *Namespace) compare(before, after result.Results) {
 			n.State = stateChange
 		}
 	}
+}
+
+// originalOf returns the finding about the policy of which a step wrote the copy that a finding is about, if it has the same.
+func originalOf(r result.Result, before result.Results) result.Result {
+	for _, other := range before {
+		same := other.Tags[result.TagCode] == r.Tags[result.TagCode] && other.ResourceRef != nil && r.ResourceRef != nil && other.ResourceRef.Kind == r.ResourceRef.Kind
+		if same && other.ResourceRef.Name+copySuffix == r.ResourceRef.Name && other.Field != nil && r.Field != nil && other.Field.Path == r.Field.Path {
+			return other
+		}
+	}
+	return r
 }
 
 func newNote(namespace string, r result.Result) Note {

@@ -18,15 +18,10 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 	has := func(step string) bool {
 		return slices.ContainsFunc(n.Steps, func(s PlannedStep) bool { return s.Name == step })
 	}
-	if has("policies") && has("cleanup") {
-		gap := "Between the restart and the removal of the old policies, ztunnel would leave out ALLOW rules about requests and reject what no other " +
-			"rule allows; it would not apply DENY rules about requests alone, and would apply others without their conditions on requests, which denies more. "
-		if has("limit") {
-			gap += "The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked."
-		} else {
-			gap += "Make the steps sidecars and cleanup at the same time."
-		}
-		out = append(out, gap)
+	if has("limit") {
+		out = append(out, "Between the restart and the removal of the old policies, ztunnel would leave out ALLOW rules about requests and reject what no other "+
+			"rule allows; it would not apply DENY rules about requests alone, and would apply others without their conditions on requests, which denies more. "+
+			"The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.")
 	}
 	if has("enforce") {
 		out = append(out, "Sidecars, direct calls to pods and plain connections from outside of the mesh do not pass the waypoint, so that its "+
