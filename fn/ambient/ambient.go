@@ -78,3 +78,9 @@ func Serves(gateway map[string]string, sort string) bool {
 		return strings.EqualFold(have, sort)
 	}
 }
+
+// SelectsGateway reports whether labels of a selector are those of gateways, which have a proxy of their own in ambient mode too.
+func SelectsGateway(labels map[string]string) bool {
+	return strings.Contains(labels["istio"], "gateway") || strings.Contains(labels["app"], "istio-ingressgateway") ||
+		strings.Contains(labels["app"], "istio-egressgateway") || labels[GatewayName] != ""
+}

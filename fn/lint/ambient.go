@@ -95,16 +95,10 @@ func (o *objectFacts) labels() map[string]string {
 	return stringMap(meta["labels"])
 }
 
-// selectsGateway reports whether a selector is for gateways, which have a proxy of their own in ambient mode too.
-func selectsGateway(labels map[string]string) bool {
-	return strings.Contains(labels["istio"], "gateway") || strings.Contains(labels["app"], "istio-ingressgateway") ||
-		labels[ambient.GatewayName] != ""
-}
-
 // policyPods returns the pods of ambient mode that a policy with a selector applies to. ok is false if it applies to none: to gateways, or
 // to pods that are known and not in ambient mode.
 func (s *workloadSet) policyPods(o *objectFacts, selector map[string]string) (pods []*Summary, ok bool) {
-	if selectsGateway(selector) {
+	if ambient.SelectsGateway(selector) {
 		return nil, false
 	}
 	known := false

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/result"
 )
 
 // checkServiceMeshTwo is about control planes of OpenShift Service Mesh 2, which are Istio 1.6 to 1.20 without ambient mode.
@@ -93,6 +94,24 @@ func checkInstallation(s *workloadSet) (out []setFinding) {
 			out = append(out, one.newFinding(one.field, fmt.Sprintf("it installs Istio %s, and ambient mode is stable from 1.%d on", v, stableSince)))
 		case !has:
 			out = append(out, one.newFinding(one.field, "it installs no ambient mode, and no ztunnel is among the files: the labels have no effect without it"))
+		}
+	}
+	return append(out, oldControlPlanes(s)...)
+}
+
+// oldControlPlanes are those that rendered manifests have, by the tag of their image.
+func oldControlPlanes(s *workloadSet) (out []setFinding) {
+	for i := range s.pods {
+		pod := &s.pods[i]
+		for _, c := range pod.containers {
+			v, ok := parseVersion(imageTag(c.image))
+			if c.name != "discovery" || !ok || !v.isBeforeMinor(stableSince) {
+				continue
+			}
+			out = append(out, setFinding{
+				ref: pod.ref, file: pod.file, ignored: pod.ignored, field: &result.Field{Path: c.path + ".image", CurrentValue: c.image},
+				message: fmt.Sprintf("it is Istio %s, and ambient mode is stable from 1.%d on", v, stableSince),
+			})
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // routeTarget is the Service that a host of Istio's configuration means, where it is known, with its scope.
@@ -116,7 +117,7 @@ func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	for _, d := range s.objects["DestinationRule"] {
 		host := textOf(d.spec["host"])
 		field, message, unsure := lostSettings(s, d, host)
-		if field == "" || selectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
+		if field == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
 			continue
 		}
 		if what := s.withoutWaypoint(d, host); what != "" {
@@ -249,7 +250,7 @@ func checkFiltersInAmbient(s *workloadSet) []setFinding {
 	return s.inAmbient("EnvoyFilter", func(o *objectFacts) []setFinding {
 		selector := stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"])
 		pods, ok := s.policyPods(o, selector)
-		if !ok || len(ambient.Targets(o.spec)) > 0 || isForGateways(o.spec) {
+		if !ok || len(ambient.Targets(o.spec)) > 0 || isForGateways(o.spec) || o.scope == s.root && installedFilter.MatchString(o.Name) {
 			return nil
 		}
 		field := "spec"
@@ -259,6 +260,10 @@ func checkFiltersInAmbient(s *workloadSet) []setFinding {
 		return []setFinding{o.newFinding(field, "no Envoy of "+describePods(pods)+" is left that the filter could change")}
 	})
 }
+
+// installedFilter are the names of filters that Istio 1.4 to 1.17 installed for its own metrics, by version. Source: the chart istio-discovery of
+// these versions, templates/telemetryv2_*.yaml.
+var installedFilter = lazyregexp.New(`^(tcp-)?(metadata-exchange|stats-filter|stackdriver-filter)-1\.[0-9]+`)
 
 // isForGateways reports whether all patches of an EnvoyFilter are for gateways.
 func isForGateways(spec map[string]any) bool {
@@ -410,8 +415,11 @@ func checkStreamsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 		return nil
 	}
 	for _, service := range s.services {
-		if _, ok := s.ambient.waypointOf(service.labels(), service.scope); ok || !s.ambient.has(service.scope) || len(service.selector) == 0 {
+		if _, ok := s.ambient.waypointOf(service.labels(), service.scope); ok || !s.ambient.has(service.scope) || len(service.selector) == 0 || ambient.SelectsGateway(service.selector) {
 			continue
+		}
+		if len(service.selected) > 0 && !slices.ContainsFunc(service.selected, func(pod *Summary) bool { return pod.ambient }) {
+			continue // a gateway, or pods outside of the mesh
 		}
 		for i, p := range podmap.Maps(service.spec["ports"]) {
 			protocol := textOf(p["appProtocol"])

@@ -242,7 +242,7 @@ func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
 			}
 			if policy := s.enforcedAt(service, waypoint); policy != nil {
 				out = append(out, newNamespaceFinding(ns, ambient.DataplaneMode, fmt.Sprintf(
-					"pods with a sidecar in %d other namespaces, such as %s, do not pass the waypoint, where %s is enforced", len(callers), caller.ref, policy)))
+					"pods with a sidecar in other namespaces (%d), such as %s, do not pass the waypoint, where %s is enforced", len(callers), caller.ref, policy)))
 				break
 			}
 		}

@@ -23,7 +23,7 @@ var convertible = []string{"name", "match", "route", "redirect", "timeout", "hea
 
 // reasons are why a field is not converted that an HTTPRoute has in some form.
 var reasons = map[string]string{
-	"retries":    "the field retry of HTTPRoutes is in the experimental channel of the Gateway API only, and retries fewer sorts of errors",
+	"retries":    "the field retry of HTTPRoutes is in the experimental channel of the Gateway API only",
 	"corsPolicy": "the filter CORS of HTTPRoutes is not in every version of the Gateway API",
 	"rewrite":    "a rewrite of an HTTPRoute replaces a prefix that ends at a slash, or the whole path",
 }

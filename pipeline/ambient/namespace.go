@@ -200,6 +200,12 @@ func (t *tree) appliesToPods(o *object) bool {
 	if len(selector) == 0 {
 		return true
 	}
+	if ambient.SelectsGateway(selector) {
+		return false
+	}
+	if o.namespace != t.options.RootNamespace && len(t.workloads(o.namespace)) == 0 {
+		return true // the pods are elsewhere
+	}
 	return slices.ContainsFunc(t.workloads(o.namespace), func(p podOf) bool { return hasLabels(p.podLabels, withoutSidecarLabel(selector)) })
 }
 

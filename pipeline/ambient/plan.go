@@ -209,7 +209,7 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 			out.Steps = append(out.Steps, PlannedStep{Step: step, Files: changed})
 		}
 		out.Open = append(out.Open, notes...)
-		files = withClean(next, start.files)
+		files = next
 	}
 	after, err := findingsOf(files, o, name)
 	if err != nil {
@@ -217,17 +217,6 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 	}
 	out.compare(before, after)
 	return out, nil
-}
-
-// withClean keeps the documents without sidecars of files that have not changed.
-func withClean(next, from []File) []File {
-	out := slices.Clone(next)
-	for i := range out {
-		if len(out[i].Docs) == len(from[i].Docs) {
-			out[i].Clean = from[i].Clean
-		}
-	}
-	return out
 }
 
 func findingsOf(files []File, o Options, name string) (result.Results, error) {

@@ -201,3 +201,46 @@ func TestLimitedAuditLeavesTheWaypointOut(t *testing.T) {
 		t.Errorf("the waypoint's requests are audited twice:\n%s", got)
 	}
 }
+
+// TestSidecarsAreRemovedBesideNewObjects: the document without a sidecar is that of the same document, also when a step before has added one to the
+// file, and it takes no label of an earlier step away. Seen in christian-posta/istio-demos.
+func TestSidecarsAreRemovedBesideNewObjects(t *testing.T) {
+	const injected = `apiVersion: v1
+kind: Pod
+metadata: {name: job, namespace: shop, labels: {app: job}, annotations: {sidecar.istio.io/status: '{}'}}
+spec: {containers: [{name: app, image: app}, {name: istio-proxy, image: proxyv2}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: out, namespace: shop, labels: {app: out}, annotations: {sidecar.istio.io/inject: "false"}}
+spec: {containers: [{name: app, image: app}]}
+---
+`
+	parsed := func(text string) []*manifest.Document {
+		m, err := manifest.Parse("all.yaml", []byte(text+getOnly+"---\n"+cluster))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Docs
+	}
+	clean := strings.Replace(strings.Replace(injected, ", {name: istio-proxy, image: proxyv2}", "", 1), ", annotations: {sidecar.istio.io/status: '{}'}", "", 1)
+	files := []ambient.File{{Path: "all.yaml", Docs: parsed(injected), Clean: parsed(clean)}}
+	for _, step := range ambient.StepNames() {
+		var err error
+		if files, _, err = ambient.Apply(files, ambient.Options{}, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := string(files[0].Bytes())
+	if strings.Contains(got, "istio-proxy") || !strings.Contains(got, "istio.io/dataplane-mode: none") {
+		t.Errorf("a sidecar or no label:\n%s", got)
+	}
+}
+
+// TestPodsElsewhere: a policy with a selector needs a waypoint although its pods are in no file. Seen in christian-posta/istio-demos.
+func TestPodsElsewhere(t *testing.T) {
+	n := planOf(t, getOnly)
+	if n.Waypoint == "" || n.State != "change" {
+		t.Errorf("waypoint %q, state %s, open %v", n.Waypoint, n.State, n.Open)
+	}
+}

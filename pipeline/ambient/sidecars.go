@@ -69,7 +69,7 @@ func (t *tree) cleanWorkload(o *object) error {
 // cleanOf returns the document of an object without its sidecar, as the engine has it, or nil if that is not known.
 func (t *tree) cleanOf(o *object) *manifest.Document {
 	clean := t.files[o.file].Clean
-	if o.doc >= len(clean) {
+	if o.doc >= len(clean) || clean[o.doc] == nil {
 		return nil
 	}
 	if o.element < 0 {

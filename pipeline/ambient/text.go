@@ -55,6 +55,8 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 	switch {
 	case n.Waypoint != "":
 		fmt.Fprintf(b, "   Needs waypoint %s, for %s.\n", n.Waypoint, n.Reason)
+	case slices.ContainsFunc(n.Open, func(note Note) bool { return slices.Contains(ofPolicies, note.Code) }):
+		fmt.Fprintln(b, "   Needs a waypoint, see the changes below.")
 	case slices.ContainsFunc(n.Open, func(note Note) bool { return slices.Contains(ofWaypoints, note.Code) }):
 		fmt.Fprintln(b, "   Its own policies and routes need no waypoint; changes below ask for one of other hosts.")
 	default:
@@ -88,8 +90,11 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 	fmt.Fprintf(b, "   %s\n", describeUsage(n.Before, n.After))
 }
 
-// ofWaypoints are rules whose findings a waypoint ends.
-var ofWaypoints = []string{"PR901", "PR903", "PR904", "PR905", "PR907", "PR908", "PR910", "PR911", "PR939"}
+// ofPolicies and ofWaypoints are rules whose findings a waypoint ends: of the namespace, or of a host.
+var (
+	ofPolicies  = []string{"PR901", "PR903", "PR904", "PR905", "PR907", "PR908"}
+	ofWaypoints = []string{"PR910", "PR911", "PR939"}
+)
 
 // writeNotes writes one line for each sort of note, with the other objects that it is about, and the advice.
 func writeNotes(b *bytes.Buffer, notes []Note) {

@@ -225,9 +225,25 @@ func (t *tree) apply() ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading what was written into %s: %w", f.Path, err)
 		}
-		out[i] = File{Path: f.Path, Docs: next.Docs}
+		out[i] = File{Path: f.Path, Docs: next.Docs, Clean: f.cleanFor(next.Docs)}
 	}
 	return out, nil
+}
+
+// cleanFor returns the documents without sidecars of a file that has changed: those of the documents that are as before.
+func (f File) cleanFor(docs []*manifest.Document) []*manifest.Document {
+	if len(f.Clean) == 0 {
+		return nil
+	}
+	of := map[string]*manifest.Document{}
+	for i, d := range f.Docs {
+		of[strings.TrimSpace(d.Text())] = f.Clean[i]
+	}
+	out := make([]*manifest.Document, len(docs))
+	for i, d := range docs {
+		out[i] = of[strings.TrimSpace(d.Text())]
+	}
+	return out
 }
 
 // writeEdits writes a document with its changes, and the objects that come after it.

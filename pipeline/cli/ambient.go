@@ -193,11 +193,6 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 			fmt.Fprintf(a.streams.Err, "warning: %s\n", n)
 		}
 		a.recordStep(record, step, tree, next, content, rel)
-		for i := range next {
-			if len(next[i].Docs) == len(tree[i].Docs) {
-				next[i].Clean = tree[i].Clean
-			}
-		}
 		tree = next
 	}
 	return saveSteps(ctx, dir, record, content)
