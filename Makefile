@@ -352,6 +352,12 @@ ambient-oracle: authorizer ## Compare enforcement before and after the move to a
 	$(go_test) -count=1 -timeout 60m -run 'TestEnforcementIsIstios' -v ./pipeline/ambient -args \
 	  -authorizer $(abspath $(dist))/upstream/authorizer -sets $(AMBIENT_SETS) -seed $(AMBIENT_SEED) $(UPDATE)
 
+.PHONY: ambient-server
+ambient-server: ## Create what the steps to ambient mode write at a real API server with istiod's validation: AMBIENT_SETS=200 AMBIENT_SEED=39.
+	rm -rf $(dist)/ambient-sets
+	$(go_test) -count=1 -run TestWriteSets ./pipeline/ambient -args -to $(abspath $(dist))/ambient-sets -sets $(AMBIENT_SETS) -seed $(AMBIENT_SEED)
+	PRERIG_CLUSTER=full PRERIG_AMBIENT_SETS=$(abspath $(dist))/ambient-sets $(go_test) -count=1 -timeout 60m -run TestServerAcceptsAmbientSteps -v ./fn/internal/cluster
+
 .PHONY: test-validator
 test-validator: ## Run the tests of prerig-validate, which is a separate module.
 	cd pipeline/cmd/prerig-validate && CGO_ENABLED=0 go test -trimpath -vet=off -ldflags '-s -w' ./...

@@ -231,3 +231,33 @@ func (s *workloadSet) allowsWaypoint(scope string, pod *Summary, waypoint ambien
 	}
 	return false
 }
+
+// checkCiliumTunnel is about policies of Cilium, which name the ports of a pod as NetworkPolicies do. A policy with rules of layer 7 sees nothing but
+// the tunnel as well.
+func checkCiliumTunnel(s *workloadSet) []setFinding {
+	return s.inAmbient("CiliumNetworkPolicy", func(o *objectFacts) []setFinding {
+		if !s.ambient.has(o.scope) {
+			return nil
+		}
+		for _, direction := range []string{"ingress", "egress"} {
+			for i, rule := range podmap.Maps(o.spec[direction]) {
+				cluster := rule["fromEndpoints"] != nil || rule["toEndpoints"] != nil || rule["fromEntities"] != nil || direction == "ingress"
+				if ports := ciliumPorts(rule); cluster && len(ports) > 0 && !slices.Contains(ports, "15008") && !slices.Contains(ports, "53") {
+					return []setFinding{o.newFinding(fmt.Sprintf("spec.%s[%d].toPorts", direction, i),
+						fmt.Sprintf("connections of the mesh use port %d, which the rule does not allow", ambient.TunnelPort))}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// ciliumPorts returns the ports of a rule.
+func ciliumPorts(rule map[string]any) (out []string) {
+	for _, to := range podmap.Maps(rule["toPorts"]) {
+		for _, p := range podmap.Maps(to["ports"]) {
+			out = append(out, textOf(p["port"]))
+		}
+	}
+	return out
+}

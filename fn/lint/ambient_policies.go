@@ -197,13 +197,21 @@ func checkWasmPlugins(s *workloadSet) []setFinding {
 func checkTelemetrySelectors(s *workloadSet) []setFinding {
 	return s.inAmbient("Telemetry", func(o *objectFacts) []setFinding {
 		if len(podmap.MapAt(o.spec, "selector")) == 0 {
-			return nil
+			return telemetryWithoutWaypoint(s, o)
 		}
 		if pods, ok := s.ztunnelEnforces(o); ok {
 			return []setFinding{o.newFinding("spec.selector", "it has no effect on "+describePods(pods)+": waypoints read Telemetries with targetRefs or for all of a namespace")}
 		}
 		return nil
 	})
+}
+
+// telemetryWithoutWaypoint is about one for a whole namespace that has no waypoint to follow it.
+func telemetryWithoutWaypoint(s *workloadSet, o *objectFacts) []setFinding {
+	if _, ok := s.ambient.waypointOf(nil, o.scope); ok || o.scope == s.root || len(ambient.Targets(o.spec)) > 0 || !s.ambient.has(o.scope) {
+		return nil
+	}
+	return []setFinding{o.newFinding("spec", "it has no effect on its pods: ztunnel follows no Telemetry, and the namespace has no waypoint")}
 }
 
 // selectorField is the field that selects the pods of a policy, or the whole specification.

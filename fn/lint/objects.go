@@ -56,7 +56,7 @@ var objectGroups = map[string]string{
 	"Canary": "flagger.app", "MetricTemplate": "flagger.app",
 	"AnalysisTemplate": "argoproj.io", "ClusterAnalysisTemplate": "argoproj.io",
 	"PrometheusRule": "monitoring.coreos.com", "PodMonitor": "monitoring.coreos.com", "ServiceMonitor": "monitoring.coreos.com",
-	"ScaledObject": "keda.sh",
+	"ScaledObject": "keda.sh", "CiliumNetworkPolicy": "cilium.io",
 
 	"CustomResourceDefinition": "apiextensions.k8s.io",
 	"Kustomization":            "kustomize.toolkit.fluxcd.io",

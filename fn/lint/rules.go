@@ -172,6 +172,7 @@ var rules = []Rule{
 	{Code: "PR946", Severity: result.Warning, checkSet: checkClusterNames},
 	{Code: "PR947", Severity: result.Warning, checkSet: checkInjectorExceptions},
 	{Code: "PR948", Severity: result.Info, checkSet: checkStreamsWithoutWaypoint},
+	{Code: "PR949", Severity: result.Warning, checkSet: checkCiliumTunnel},
 }
 
 //go:embed rules.yaml

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ var (
 	authorizer = flag.String("authorizer", "", "the program fn/internal/upstream/istio/authorizer, to ask anew what istiod's configuration allows")
 	sets       = flag.Int("sets", storedSets, "how many random sets of policies to compare; more than the stored ones need the program")
 	firstSeed  = flag.Uint64("seed", 39, "the first seed")
+	writeTo    = flag.String("to", "", "a directory for sets with routes, which TestServerAcceptsAmbientSteps of fn/internal/cluster moves")
 )
 
 const (
@@ -418,6 +420,24 @@ func (s *set) checkOutside(t *testing.T, before, then []decision) {
 		if c := s.calls[k]; !before[k].Allowed && is.Allowed && !s.reported(t, c.Pod) {
 			t.Errorf("seed %d: after step enforce, a client outside of the mesh may call: %+v\n%s", s.seed, c, s.files[""])
 			return
+		}
+	}
+}
+
+// TestWriteSets writes random sets for a real API server.
+func TestWriteSets(t *testing.T) {
+	if *writeTo == "" {
+		t.Skip("no directory for the sets; make ambient-server names one")
+	}
+	if err := os.MkdirAll(*writeTo, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(*sets) {
+		seed := *firstSeed + i
+		r := rand.New(rand.NewPCG(seed, 40))
+		text := strings.ReplaceAll(randomSet(r)+randomRoutes(r), "shop", fmt.Sprintf("shop%d", seed))
+		if err := os.WriteFile(filepath.Join(*writeTo, fmt.Sprintf("set%d.yaml", seed)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

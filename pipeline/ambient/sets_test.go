@@ -216,3 +216,32 @@ func randomRule(r *rand.Rand, custom bool) string {
 	}
 	return b.String()
 }
+
+// randomRoutes are a VirtualService and a DestinationRule for the Service api, and a NetworkPolicy.
+func randomRoutes(r *rand.Rand) string {
+	match := pick(r, "", "match: [{uri: {exact: /a}}], ", "match: [{uri: {prefix: /a/}, headers: {x-team: {exact: red}}}], ", "match: [{queryParams: {q: {regex: '[a-z]+'}}}], ",
+		"match: [{method: {exact: GET}, headers: {x: {prefix: a.b}}}], ")
+	more := pick(r, "", "timeout: 1500ms, ", "headers: {request: {set: {a: b}, remove: [c]}}, ", "mirror: {host: web, port: {number: 80}}, ", "timeout: 2s, ")
+	to := pick(r, "route: [{destination: {host: api}}]", "route: [{destination: {host: api, subset: v1}, weight: 90}, {destination: {host: api, subset: v2}, weight: 10}]",
+		"redirect: {uri: /b, redirectCode: 302}", "redirect: {authority: example.com, scheme: https}")
+	if strings.HasPrefix(to, "redirect") {
+		more = ""
+	}
+	ports := pick(r, "", ", ports: [{port: 8080}]", ", ports: [{port: 8080}, {port: 53, protocol: UDP}]")
+	return `---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: api, namespace: shop}
+spec: {host: api, subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}, trafficPolicy: {connectionPool: {http: {maxRetries: 1}}}}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: api, namespace: shop}
+spec: {hosts: [api], http: [{` + match + more + to + `}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: api, namespace: shop}
+spec: {podSelector: {matchLabels: {app: api}}, ingress: [{from: [{podSelector: {matchLabels: {app: web}}}]` + ports + `}]}
+`
+}
