@@ -85,8 +85,9 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 		return nil, notes
 	}
 	groups := t.groupByPorts(base, services)
+	action := ambient.Action(o.spec)
 	for _, g := range groups {
-		if ambient.Action(o.spec) == "DENY" && podmap.MapAt(g.policy, "spec")["rules"] == nil {
+		if (action == "DENY" || action == "CUSTOM") && podmap.MapAt(g.policy, "spec")["rules"] == nil {
 			continue // no rule matches a port of these Services, and Istio refuses such a policy without rules
 		}
 		for part := range slices.Chunk(g.services, maxTargets) {

@@ -245,7 +245,7 @@ func TestPodsElsewhere(t *testing.T) {
 	}
 }
 
-// TestNoCopyWithoutRules: for a Service whose ports no rule of a DENY policy matches, there is no copy: Istio refuses one without rules. An ALLOW
+// TestNoCopyWithoutRules: for a Service whose ports no rule of a DENY policy matches, there is no copy: Istio refuses one without rules, and one with CUSTOM. An ALLOW
 // policy without rules allows nothing, as before. Seen by the oracle, seed 7013.
 func TestNoCopyWithoutRules(t *testing.T) {
 	const policy = `---
@@ -254,7 +254,7 @@ kind: AuthorizationPolicy
 metadata: {name: admin, namespace: shop}
 spec: {action: ACTION, rules: [{to: [{operation: {methods: [GET], ports: ["9090"]}}]}]}
 `
-	for action, want := range map[string]string{"DENY": "", "ALLOW": "name: api,"} {
+	for action, want := range map[string]string{"DENY": "", "CUSTOM, provider: {name: ext}": "", "ALLOW": "name: api,"} {
 		_, copied, _ := strings.Cut(applied(t, cluster+strings.Replace(policy, "ACTION", action, 1), "policies"), "ambient-copy-of")
 		if strings.Contains(copied, "name: api,") != (want != "") || !strings.Contains(copied, "name: web,") {
 			t.Errorf("%s: the copies\n%s", action, copied)
