@@ -4,6 +4,7 @@
 package podmap
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,7 +20,8 @@ func TestPathsOfProblems(t *testing.T) {
 		"spec.overhead[memory]":                       {"spec": map[string]any{"overhead": limits}},
 	} {
 		err := CheckQuantities(object, &corev1.Pod{})
-		if got, ok := err.(*FieldError); !ok || got.Field != want {
+		var got *FieldError
+		if !errors.As(err, &got) || got.Field != want {
 			t.Errorf("got %v, want the field %s", err, want)
 		}
 	}
