@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -74,7 +76,7 @@ func (m *Mirror) packLoose() error {
 		if err != nil || info.Size() > looseBytes {
 			continue
 		}
-		n, err := storage.EncodedObjectSize(hash)
+		n, err := objectSize(m.dir, storage, hash)
 		if err != nil || size+n > compactBytes {
 			continue // a damaged one is found by who reads it
 		}
@@ -93,6 +95,27 @@ func (m *Mirror) packLoose() error {
 	}
 	m.lockAndReopen()
 	return errors.Join(errs...)
+}
+
+// objectSize returns the size of an object. go-git's EncodedObjectSize leaves the file of a loose object open until the
+// next garbage collection (storage/filesystem/object.go in v5.19.3): hundreds of descriptors in one compaction.
+func objectSize(dir string, storage *filesystem.Storage, hash Hash) (int64, error) {
+	name := hash.String()
+	file, err := os.Open(filepath.Join(dir, "objects", name[:2], name[2:]))
+	if errors.Is(err, fs.ErrNotExist) {
+		return storage.EncodedObjectSize(hash)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	reader, err := objfile.NewReader(file)
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close()
+	_, size, err := reader.Header()
+	return size, err
 }
 
 // fileAge separates files that were stored before a time from newer ones.
@@ -160,7 +183,7 @@ func (m *Mirror) compactPacks(before fileAge) error {
 		if within, err := containedIn(stay, hash); err != nil || within {
 			continue
 		}
-		n, err := storage.EncodedObjectSize(hash)
+		n, err := objectSize(m.dir, storage, hash)
 		if err != nil {
 			continue // left out by the server
 		}
