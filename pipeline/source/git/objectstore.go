@@ -44,6 +44,10 @@ func (o *objectStore) lockAndReopen() {
 	o.reopenStorage()
 }
 
+// cachedObjects is how much content of objects a mirror holds in memory. A daemon has a mirror for each repository, so hundreds of
+// sources count hundreds of times. Directories are kept, in parsed form, by package tree.
+const cachedObjects = cache.MiByte
+
 // reopenStorage forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (o *objectStore) reopenStorage() {
 	now := listPacks(o.dir)
@@ -52,7 +56,7 @@ func (o *objectStore) reopenStorage() {
 		o.listed = now
 	}
 	o.settled = time.Since(o.listed.seen) >= raceTime
-	o.storage = filesystem.NewStorageWithOptions(o.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
+	o.storage = filesystem.NewStorageWithOptions(o.files, cache.NewObjectLRU(cachedObjects), filesystem.Options{})
 }
 
 // packList lists the packs at one time, and when the directory changed last by the clock of its file system, since
