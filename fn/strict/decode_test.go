@@ -91,6 +91,7 @@ func TestProblems(t *testing.T) {
 		"missing":        {"rooms: []", "name: is required"},
 		"unknown":        {"name: a\nrums: []", "line 2: rums: unknown field, did you mean rooms?"},
 		"quite unknown":  {"name: a\nx: []", "line 2: x: unknown field; known fields are built, colours, extra, height, name, notes, open, rooms, status, tags"},
+		"not indented":   {"name: a\ntext: b", "line 2: text: unknown field, did you mean notes.text?"},
 		"deep":           {"name: a\nrooms:\n- kind: Kitchen\n  doors: two", `line 4: rooms[0].doors: must be a whole number, is the text "two"`},
 		"enum":           {"name: a\nrooms: [{kind: kitchen}]", `line 2: rooms[0].kind: "kitchen" is not one of Kitchen, Cellar, did you mean Kitchen?`},
 		"enum of a map":  {"name: a\ncolours: {wall: green}", `line 2: colours.wall: "green" is not one of red, blue`},

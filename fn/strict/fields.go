@@ -90,7 +90,7 @@ func (r *valueReader) suggestInner(at []any, key string, info *typeInfo) string 
 			continue
 		}
 		if _, ok := r.infoOf(inner).fields[r.foldKey(key)]; ok {
-			return ", did you mean " + Problem{Path: Child(Child(at[:len(at)-1], name), key)}.Field() + "?"
+			return ", did you mean " + Problem{Path: Child(Child(at, name), key)}.Field() + "?"
 		}
 	}
 	return ""

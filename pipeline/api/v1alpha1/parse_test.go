@@ -156,3 +156,14 @@ func TestHelmDefaults(t *testing.T) {
 		t.Error(minor, ok)
 	}
 }
+
+// TestFieldsBesideTheSpecAreNamed has fields of spec, and of what is in it, at the top of a pipeline: an error of a person must not
+// end a daemon that reads the file.
+func TestFieldsBesideTheSpecAreNamed(t *testing.T) {
+	for _, key := range []string{"source", "build", "policies", "publish", "interval", "gates", "suspend"} {
+		_, err := Parse([]byte(valid + "\n" + key + ": x\n"))
+		if err == nil || !strings.Contains(err.Error(), key+": unknown field, did you mean spec."+key+"?") {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+}
