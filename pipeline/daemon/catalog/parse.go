@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/process/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
@@ -38,12 +39,12 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		text := doc.Raw()
 		before := lines
 		lines += bytes.Count(text, []byte("\n"))
-		all, err := v1alpha1.ParseAll(text, checks...)
+		all, err := parseDocument(text, checks)
 		if err != nil && before > 0 && placed < maxPlaced {
 			// Leading empty lines make the line numbers of messages match the file. Parsing them is slow if there
 			// are many.
 			placed++
-			if _, inPlace := v1alpha1.ParseAll(append(bytes.Repeat([]byte("\n"), before), text...), checks...); inPlace != nil {
+			if _, inPlace := parseDocument(append(bytes.Repeat([]byte("\n"), before), text...), checks); inPlace != nil {
 				err = inPlace
 			}
 		}
@@ -61,6 +62,17 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		}
 	}
 	return out
+}
+
+// parseDocument parses the pipelines of one document. A panic becomes its error: the document is one team's, and the daemon
+// serves all.
+func parseDocument(text []byte, checks []func(*v1alpha1.RenderPipeline) error) (all []*v1alpha1.RenderPipeline, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			all, err = nil, fault.Recovered(cause)
+		}
+	}()
+	return v1alpha1.ParseAll(text, checks...)
 }
 
 // checkPublish refuses entries of spec.publish that no run could publish by.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
 // TestTemplatesOfCommitMessagesAreCheckedWhenRead, and not when the first commit is made.
@@ -29,5 +31,22 @@ func TestTemplatesOfCommitMessagesAreCheckedWhenRead(t *testing.T) {
 		if err := entries[0].Err; (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", template, err, want)
 		}
+	}
+}
+
+// TestABugInAParserStopsOneDocument has a check panic about one pipeline of two.
+func TestABugInAParserStopsOneDocument(t *testing.T) {
+	text := "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s}\nspec: {source: {git: {url: https://git.example.com/config}}, publish: [{git: {branch: rendered}}]}\n"
+	entries := Parse("web.yaml", []byte(fmt.Sprintf(text+"---\n"+text, "odd", "web")), func(p *v1alpha1.RenderPipeline) error {
+		if p.Metadata.Name == "odd" {
+			panic("a bug")
+		}
+		return nil
+	})
+	if len(entries) != 2 || entries[0].Key != "odd" || entries[1].Key != "web" || entries[1].Err != nil {
+		t.Fatalf("got %+v", entries)
+	}
+	if err := entries[0].Err; err == nil || !strings.Contains(err.Error(), "this is a bug in Prerig, please report it: a bug") {
+		t.Errorf("got %v", err)
 	}
 }
