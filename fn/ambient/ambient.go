@@ -79,8 +79,17 @@ func Serves(gateway map[string]string, sort string) bool {
 	}
 }
 
-// SelectsGateway reports whether labels of a selector are those of gateways, which have a proxy of their own in ambient mode too.
+// SelectsGateway reports whether labels of a selector are those of gateways, which have a proxy of their own in ambient mode too. The labels
+// are those of Istio's charts and of common charts around them, such as app.kubernetes.io/name: istio-ingress-gateway.
 func SelectsGateway(labels map[string]string) bool {
-	return strings.Contains(labels["istio"], "gateway") || strings.Contains(labels["app"], "istio-ingressgateway") ||
-		strings.Contains(labels["app"], "istio-egressgateway") || labels[GatewayName] != ""
+	if strings.Contains(labels["istio"], "gateway") || labels[GatewayName] != "" {
+		return true
+	}
+	for _, key := range []string{"app", "app.kubernetes.io/name", "app.kubernetes.io/component"} {
+		value := strings.ReplaceAll(labels[key], "-", "")
+		if strings.Contains(value, "ingressgateway") || strings.Contains(value, "egressgateway") || strings.Contains(value, "istiogateway") {
+			return true
+		}
+	}
+	return false
 }

@@ -75,7 +75,7 @@ func ChangesNothing(spec map[string]any, same func(destination map[string]any) b
 	}
 	return !slices.ContainsFunc(routes, func(route map[string]any) bool {
 		for key := range route {
-			if key != "name" && key != "route" {
+			if key != "name" && key != "route" && (key != "match" || !matchesAll(podmap.Maps(route[key]))) {
 				return true
 			}
 		}
@@ -85,5 +85,18 @@ func ChangesNothing(spec map[string]any, same func(destination map[string]any) b
 		}
 		destination := podmap.MapAt(to[0], "destination")
 		return destination["subset"] != nil || !same(destination)
+	})
+}
+
+// matchesAll reports whether one of the matches of a route takes every request, since each path begins with a slash.
+func matchesAll(matches []map[string]any) bool {
+	return slices.ContainsFunc(matches, func(match map[string]any) bool {
+		for key := range match {
+			if key != "name" && key != "uri" {
+				return false
+			}
+		}
+		uri := podmap.MapAt(match, "uri")
+		return len(uri) == 0 || len(uri) == 1 && uri["prefix"] == "/"
 	})
 }

@@ -148,7 +148,7 @@ var rules = []Rule{
 	{Code: "PR922", Severity: result.Error, checkSet: checkWaypointReachesPods},
 	{Code: "PR923", Severity: result.Warning, concerns: mayBeAmbient, check: checkKeepsSidecar},
 	{Code: "PR924", Severity: result.Warning, concerns: mayBeAmbient, check: checkOptOut},
-	{Code: "PR925", Severity: result.Warning, concerns: mayBeAmbient, check: checkHostNetworkInAmbient},
+	{Code: "PR925", Severity: result.Info, concerns: mayBeAmbient, check: checkHostNetworkInAmbient},
 	{Code: "PR926", Severity: result.Error, concerns: mayBeAmbient, check: checkSPIRE},
 	{Code: "PR927", Severity: result.Warning, checkSet: checkVirtualMachines},
 	{Code: "PR928", Severity: result.Error, checkSet: checkRemoteControlPlanes},

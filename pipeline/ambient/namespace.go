@@ -4,10 +4,13 @@
 package ambient
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Labels and names that steps write.
@@ -43,6 +46,41 @@ func (t *tree) moving() []string {
 	delete(found, t.options.RootNamespace)
 	delete(found, "kube-system")
 	return podmap.SortedKeys(found)
+}
+
+// checkNamespaces returns an error for a namespace that is asked for and that no file has.
+func checkNamespaces(t *tree) error {
+	known := map[string]bool{}
+	for _, o := range t.objects {
+		known[o.namespace] = true
+		if o.key() == "Namespace" {
+			known[o.name] = true
+		}
+	}
+	delete(known, "")
+	for _, name := range t.options.Namespaces {
+		if !known[name] {
+			return fmt.Errorf("planning the move: no file has the namespace %s%s", name, strict.DidYouMean(name, podmap.SortedKeys(known)))
+		}
+	}
+	return nil
+}
+
+// withoutNamespace describes the workloads, policies and routes that name no namespace, "" if there are none.
+func withoutNamespace(t *tree) string {
+	var found []*object
+	for _, o := range t.objects {
+		if o.namespace == "" && !o.isCluster && (len(o.templates) > 0 || strings.HasSuffix(o.group, "istio.io") || o.kind == "NetworkPolicy") {
+			found = append(found, o)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return ""
+	case 1:
+		return found[0].String() + " names no namespace"
+	}
+	return fmt.Sprintf("%s and %d more objects name no namespace", found[0], len(found)-1)
 }
 
 // hasSidecar reports whether a pod has Istio's proxy beside an application.

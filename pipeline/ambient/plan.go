@@ -123,12 +123,14 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := start.moving()
-	p := &Plan{}
-	if slices.Contains(names, "") {
-		p.Mesh = append(p.Mesh, Note{Level: Change, Message: "some workloads name no namespace, and are left out; set --namespace"})
-		names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if err := checkNamespaces(start); err != nil {
+		return nil, err
 	}
+	p := &Plan{}
+	if without := withoutNamespace(start); without != "" {
+		p.Mesh = append(p.Mesh, Note{Level: Change, Message: without + ": left out of the plan; set --namespace"})
+	}
+	names := slices.DeleteFunc(start.moving(), func(name string) bool { return name == "" })
 	callers := start.callers(names)
 	for _, name := range order(names, callers) {
 		one, err := planNamespace(start, name, o, usage[name])

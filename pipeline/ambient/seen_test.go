@@ -261,3 +261,20 @@ spec: {action: ACTION, rules: [{to: [{operation: {methods: [GET], ports: ["9090"
 		}
 	}
 }
+
+// TestObjectsWithoutNamespaceAreNamed: a kustomization elsewhere sets their namespace. Seen in mathieu-benoit/my-kubernetes-deployments, where
+// policies beside a Namespace were left out without a word.
+func TestObjectsWithoutNamespaceAreNamed(t *testing.T) {
+	plan := plansOf(t, cluster, strings.ReplaceAll(getOnly, ", namespace: shop", ""))
+	if len(plan.Mesh) != 1 || !strings.Contains(plan.Mesh[0].Message, "names no namespace: left out of the plan; set --namespace") {
+		t.Errorf("mesh: %v", plan.Mesh)
+	}
+}
+
+// TestPoliciesOfGatewaysStay: gateways have other labels than those of Istio's chart. Seen in StatCan/aaw-argocd-manifests.
+func TestPoliciesOfGatewaysStay(t *testing.T) {
+	n := planOf(t, cluster, strings.NewReplacer("namespace: shop", "namespace: istio-system", "{app: api}", "{app.kubernetes.io/name: istio-ingress-gateway}").Replace(getOnly))
+	if n.Waypoint != "" || len(n.Open) > 0 {
+		t.Errorf("waypoint %q, open %v", n.Waypoint, n.Open)
+	}
+}
