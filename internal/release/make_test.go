@@ -251,7 +251,7 @@ func TestRefused(t *testing.T) {
 		"file more":       {func(o *Options) { o.Root = untracked }, "?? fn/"},
 		"tag elsewhere":   {func(o *Options) { o.Root = tagged }, "the tag v0.2.0 is of commit"},
 		"no repository":   {func(o *Options) { o.Root = t.TempDir() }, "git status"},
-		"nothing to tell": {func(o *Options) { o.Root = silent(t) }, "CHANGELOG.md says nothing"},
+		"nothing to tell": {func(o *Options) { o.Root = silent(t) }, "CHANGELOG.md is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(tree, filepath.Join(t.TempDir(), "out"), key)

@@ -413,7 +413,7 @@ func TestPageWithoutItsProvider(t *testing.T) {
 	text, err := io.ReadAll(response.Body)
 	must(t, err)
 	must(t, response.Body.Close())
-	if response.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), "the log of the daemon says why") || !strings.Contains(log.String(), "asking the OpenID Connect provider about itself") {
+	if response.StatusCode != http.StatusBadGateway || !strings.Contains(string(text), "the reason is in the daemon&#39;s log") || !strings.Contains(log.String(), "asking the OpenID Connect provider about itself") {
 		t.Errorf("%s\n%s\n%s", response.Status, text, log)
 	}
 	if code, stdout, stderr := command(t, "", "status", "--server", "http://"+page, "--token-file", filepath.Join(dir, "state", "admin.token")); code != 0 || !strings.Contains(stdout, "vault/coin") {

@@ -64,7 +64,7 @@ func TestARenamedPipelineKeepsItsFiles(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	message := repository.Git("log", "-1", "--format=%B", "rendered")
-	for _, text := range []string{"Remove old: its pipeline is gone\n", "Prerig-Pipeline: old\n", "Prerig-Removed: old\n", "Prerig-Version: v0.1.0"} {
+	for _, text := range []string{"Remove old: its pipeline was deleted\n", "Prerig-Pipeline: old\n", "Prerig-Removed: old\n", "Prerig-Version: v0.1.0"} {
 		if !strings.Contains(message, text) {
 			t.Errorf("the message lacks %q:\n%s", text, message)
 		}

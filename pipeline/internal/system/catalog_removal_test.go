@@ -132,7 +132,7 @@ func TestARemovedPipelineTakesItsFilesAlong(t *testing.T) {
 		t.Errorf("the branch holds\n%s", got)
 	}
 	message := f.repository.Git("log", "-1", "--format=%B", "rendered")
-	for _, text := range []string{"Remove api: its pipeline is gone\n", "Prerig-Removed: team/api\n", "Prerig-Version: test"} {
+	for _, text := range []string{"Remove api: its pipeline was deleted\n", "Prerig-Removed: team/api\n", "Prerig-Version: test"} {
 		if !strings.Contains(message, text) {
 			t.Errorf("the message lacks %q:\n%s", text, message)
 		}

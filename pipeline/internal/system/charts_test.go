@@ -224,7 +224,7 @@ func TestChartsThatAreRefused(t *testing.T) {
 	t.Run("with another digest than the lock", func(t *testing.T) {
 		files := lock("1.0.9", webChart(t, "1.0.9", nil))
 		charts.Add("web", "1.0.9", webChart(t, "1.0.9", map[string]string{"templates/more.yaml": "a: b\n"}))
-		refused(t, files, "the repository gives something else than it did")
+		refused(t, files, "the repository now serves other content")
 	})
 	t.Run("that is not locked", func(t *testing.T) {
 		lock, _, _ := strings.Cut(lockOf(charts.URL, "1.0.9", "", ""), "  charts:")

@@ -152,7 +152,7 @@ func TestDamageIsSeenAndMended(t *testing.T) {
 			if err := damage(filepath.Join(k.options.Dir, path)); err != nil {
 				t.Fatal(err)
 			}
-			if text, err := k.Drift(t.Context(), web, digest); err != nil || !strings.Contains(text, map[string]string{"gone": "is gone"}[name]) || text == "" {
+			if text, err := k.Drift(t.Context(), web, digest); err != nil || !strings.Contains(text, map[string]string{"gone": "is missing"}[name]) || text == "" {
 				t.Errorf("drift %q %v", text, err)
 			}
 			var lost []string

@@ -142,7 +142,7 @@ func TestTokensFollowTheirFiles(t *testing.T) {
 	until(t, "the log does not tell of the mistake", func() bool {
 		return known(second) && strings.Contains(log.String(), "line 2: [0].rle: unknown field, did you mean role?")
 	})
-	if strings.Count(log.String(), "what it said before stays") != 1 {
+	if strings.Count(log.String(), "its earlier content stays in effect") != 1 {
 		t.Errorf("the log:\n%s", &log)
 	}
 	if err := os.RemoveAll(list); err != nil {

@@ -23,7 +23,7 @@ var hostile = map[string]struct {
 	want  string
 	final bool
 }{
-	"another archive":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "something else") }, "something else than it did", true},
+	"another archive":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "something else") }, "now serves other content", true},
 	"gone":               {http.NotFound, "answers 404 (Not Found) to /web.tgz", false},
 	"redirects for ever": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/web.tgz", http.StatusFound) }, "leads elsewhere more than 5 times", false},
 	"redirects to a file": {func(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +138,7 @@ func TestLyingIndex(t *testing.T) {
 	repository.Add("web", "1.0.0", content)
 	repository.AddAt("web", "1.0.0", "charts/web-1.0.0.tgz", charttest.Digest([]byte("x")))
 	_, _, err := chart.New(chart.Options{StateDir: t.TempDir()}).Resolve(t.Context(), "", from(repository.URL), "web", "")
-	if err == nil || !strings.Contains(err.Error(), "and the repository says sha256:") {
+	if err == nil || !strings.Contains(err.Error(), "and the repository's index has sha256:") {
 		t.Errorf("got %v", err)
 	}
 }
