@@ -126,7 +126,7 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 	for _, one := range []struct {
 		flag  string
 		names []string
-	}{{"--crds", g.catalog}, {"--policies", g.admission}} {
+	}{{definitionsFlag, g.catalog}, {"--policies", g.admission}} {
 		read, err := g.readCatalog(ctx, one.flag, one.names)
 		if err != nil {
 			return request, err
@@ -139,6 +139,9 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 	}
 	return request, nil
 }
+
+// definitionsFlag is the flag for CustomResourceDefinitions.
+const definitionsFlag = "--crds"
 
 // readCatalog reads the objects of the files and directories that a flag names. A file that cannot be read is an
 // error, because it is unknown what the cluster would reject because of it; files skipped in directories are
@@ -161,9 +164,11 @@ func (r *manifestRun) readCatalog(ctx context.Context, flag string, names []stri
 	for _, p := range b.Problems() {
 		errs = append(errs, fmt.Errorf("reading %s: %s", flag, p.Message))
 	}
-	empty := true
+	empty, defines := true, false
 	for _, item := range b.Items() {
 		empty = empty && item.Doc.Empty()
+		meta, _ := item.Doc.Peek()
+		defines = defines || meta.Kind == "CustomResourceDefinition"
 		if isConstraint(item) {
 			input.constraints = append(input.constraints, item)
 		}
@@ -171,8 +176,12 @@ func (r *manifestRun) readCatalog(ctx context.Context, flag string, names []stri
 			errs = append(errs, fmt.Errorf("reading %s: %w", flag, err))
 		}
 	}
-	if empty && len(errs) == 0 {
+	switch {
+	case len(errs) > 0:
+	case empty:
 		errs = append(errs, fmt.Errorf("reading %s: there is no object in %s", flag, strings.Join(names, ", ")))
+	case flag == definitionsFlag && !defines:
+		errs = append(errs, fmt.Errorf("reading %s: there is no CustomResourceDefinition in %s; specify the cluster's definitions", flag, strings.Join(names, ", ")))
 	}
 	return input, errors.Join(errs...)
 }

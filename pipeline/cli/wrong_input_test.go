@@ -6,6 +6,8 @@ package cli
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -49,17 +51,18 @@ func TestWrongInputIsExplained(t *testing.T) {
 		"inject --kubernetes-version 134 shop.yaml":      `--kubernetes-version is "134"; it must be a version of Kubernetes, such as 1.34, did you mean 1.34?`,
 		"check --kubernetes-version 1.5 shop.yaml":       `--kubernetes-version is "1.5"; sidecar injection needs Kubernetes 1.9 or newer`,
 		"import --kubernetes-version x shop.yaml":        `--kubernetes-version is "x"; it must be a version of Kubernetes`,
-		"k8s/":                                   "unknown command k8s/; did you mean prerig inject k8s/?",
-		"shop.yaml":                              "unknown command shop.yaml; did you mean prerig inject shop.yaml?",
-		"validate k8s":                           "unknown command validate; use prerig check",
-		"get pods":                               "unknown command get; use prerig daemon status",
-		"apply -f shop.yaml":                     "unknown command apply; use prerig inject FILE | kubectl apply -f -",
-		"import":                                 "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
-		"explain deployment/wbe -f k8s":          "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
-		"render --pipelines interval --source .": "line 5: spec.source.interval: unknown field, did you mean spec.interval?",
-		"render --pipelines file --source .":     "the directory of policies, policies, cannot be opened; specify another one with --policies",
-		"render --pipelines nowhere":             "nowhere is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .",
-		"verify --rendered k8s":                  "there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml",
+		"k8s/":                                    "unknown command k8s/; did you mean prerig inject k8s/?",
+		"shop.yaml":                               "unknown command shop.yaml; did you mean prerig inject shop.yaml?",
+		"validate k8s":                            "unknown command validate; use prerig check",
+		"get pods":                                "unknown command get; use prerig daemon status",
+		"apply -f shop.yaml":                      "unknown command apply; use prerig inject FILE | kubectl apply -f -",
+		"import":                                  "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
+		"explain deployment/wbe -f k8s":           "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
+		"render --pipelines interval --source .":  "line 5: spec.source.interval: unknown field, did you mean spec.interval?",
+		"render --pipelines file --source .":      "the directory of policies, policies, cannot be opened; specify another one with --policies",
+		"render --pipelines nowhere":              "nowhere is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .",
+		"verify --rendered k8s":                   "there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml",
+		"gate --as-is --crds shop.yaml shop.yaml": "reading --crds: there is no CustomResourceDefinition in shop.yaml; specify the cluster's definitions",
 		"daemon status --server https" + strings.TrimPrefix(plain.URL, "http"): "; use --server " + plain.URL + "\n",
 	} {
 		code, _, stderr := command(t, "", strings.Fields(args)...)
@@ -116,5 +119,19 @@ func TestWrongPoliciesAndRepositoriesAreExplained(t *testing.T) {
 	}
 	if _, stderr := ok(t, "", "inject", "kind.yaml"); !strings.Contains(stderr, "Kubernetes has no kind Deploymnet in apps/v1, did you mean Deployment?") {
 		t.Error(stderr)
+	}
+}
+
+// TestKubeconfigThatIsMissing names the file of KUBECONFIG, with and without a context.
+func TestKubeconfigThatIsMissing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, os.Mkdir("k8s", 0o755))
+	must(t, os.WriteFile("k8s/shop.yaml", []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: shop, namespace: shop}\nspec: {containers: [{name: a, image: a}]}\n"), 0o600))
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "prod.yaml"))
+	for _, args := range []string{"verify --rendered k8s", "verify --rendered k8s --context prod"} {
+		code, _, stderr := command(t, "", strings.Fields(args)...)
+		if want := "prod.yaml, and no such file exists"; code != ExitError || !strings.Contains(stderr, "reading the kubeconfig: KUBECONFIG names ") || !strings.Contains(stderr, want) {
+			t.Errorf("prerig %s: exit code %d\n%s", args, code, stderr)
+		}
 	}
 }

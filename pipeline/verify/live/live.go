@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
@@ -67,16 +69,32 @@ func versionOneResource(group, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 }
 
+// missingFiles returns the files of KUBECONFIG that do not exist.
+func missingFiles(rules *clientcmd.ClientConfigLoadingRules) []string {
+	if rules.ExplicitPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(rules.Precedence), func(name string) bool {
+		_, err := os.Stat(name)
+		return err == nil
+	})
+}
+
 // Config returns the connection to the cluster of a kubeconfig: of the named file, otherwise of those that kubectl
 // reads. An empty context name means the current context.
 func Config(file, kubeContext string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
+	raw, rawErr := rules.Load()
+	isEmpty := clientcmd.IsEmptyConfig(err) || err != nil && rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
+	if missing := missingFiles(rules); isEmpty && len(missing) > 0 {
+		return nil, fmt.Errorf("reading the kubeconfig: KUBECONFIG names %s, and no such file exists", strings.Join(missing, ", "))
+	}
+	if isEmpty {
 		return nil, errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml instead of a cluster")
 	}
-	if raw, rawErr := rules.Load(); err != nil && rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil {
+	if err != nil && rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil {
 		known := slices.Sorted(maps.Keys(raw.Contexts))
 		return nil, fmt.Errorf("reading the kubeconfig: it has no context %q%s; it has %s", kubeContext, strict.DidYouMean(kubeContext, known), strings.Join(known, ", "))
 	}
