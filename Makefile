@@ -604,6 +604,7 @@ E2E_KILLS ?= 30
 .PHONY: e2e-pipeline
 e2e-pipeline: ## Test the daemon at full size: E2E_KILLS=30, ten times as many pushes under each failure, a thousand pipelines; needs git.
 	PRERIG_E2E=full PRERIG_E2E_KILLS=$(E2E_KILLS) $(go_test) -count=1 -timeout 60m -v ./pipeline/internal/system
+	$(MAKE) e2e-hostile
 
 .PHONY: e2e-hostile
 e2e-hostile: ## Run a daemon with 100 hostile sources next to 100 honest ones for ten minutes, and measure memory and delays; needs git.
