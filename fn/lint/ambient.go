@@ -67,6 +67,9 @@ func (a *ambientFacts) has(scope string) bool {
 	return ambient.EnrolledNamespace(a.labelsOf(scope)) || len(a.enrolled[scope]) > 0
 }
 
+// hasAmbient reports whether anything is in ambient mode.
+func hasAmbient(s *workloadSet) bool { return s.ambient.any }
+
 // inAmbient calls do for each object of a kind in a scope of ambient mode.
 func (s *workloadSet) inAmbient(kind string, do func(*objectFacts) []setFinding) (out []setFinding) {
 	if !s.ambient.any {

@@ -15,9 +15,6 @@ import (
 // checkSharedLimits is about settings that a waypoint applies to all clients together. Source: buildWaypointInboundVIPCluster in
 // pilot/pkg/networking/core/cluster_waypoint.go of Istio: the cluster is that of the waypoint's proxies.
 func checkSharedLimits(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, d := range s.objects["DestinationRule"] {
 		service, scope, _ := s.routeTarget(d, textOf(d.spec["host"]))
 		if service == nil || !s.ambient.has(scope) {
@@ -39,9 +36,6 @@ func checkSharedLimits(s *workloadSet) (out []setFinding) {
 // checkGatewaySubsets is about gateways that choose subsets of a Service whose waypoint they have to pass: all of its clusters at the gateway then
 // lead to the waypoint. Source: findServiceWaypoint in pilot/pkg/xds/endpoints/endpoint_builder.go of Istio, and istio/istio#54994.
 func checkGatewaySubsets(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, v := range s.objects["VirtualService"] {
 		if len(gatewaysOf(v)) == 0 {
 			continue
@@ -88,9 +82,6 @@ func checkClusterNames(s *workloadSet) []setFinding {
 
 // checkStreamsWithoutWaypoint is about gRPC, of which one connection carries all requests.
 func checkStreamsWithoutWaypoint(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, service := range s.services {
 		if _, ok := s.ambient.waypointOf(service.labels(), service.scope); ok || !s.ambient.has(service.scope) || len(service.selector) == 0 || ambient.SelectsGateway(service.selector) {
 			continue

@@ -15,9 +15,6 @@ import (
 
 // checkServiceMeshTwo is about control planes of OpenShift Service Mesh 2, which are Istio 1.6 to 1.20 without ambient mode.
 func checkServiceMeshTwo(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, kind := range []string{"ServiceMeshControlPlane", "ServiceMeshMemberRoll", "ServiceMeshPeer"} {
 		for _, o := range s.objects[kind] {
 			out = append(out, o.newFinding("spec", "it is of OpenShift Service Mesh 2, which has no ambient mode: the labels have no effect"))
@@ -75,9 +72,6 @@ func operated(s *workloadSet) (out []installation, has bool) {
 
 // checkInstallation is about control planes without the parts of ambient mode, or too old for it.
 func checkInstallation(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	all, has := operated(s)
 	for _, one := range installations(s) {
 		switch one.chart {
@@ -120,9 +114,6 @@ func oldControlPlanes(s *workloadSet) (out []setFinding) {
 // checkInjectorExceptions is about pods that only the injector leaves out. Source: podutil.go and enablement_selector.go in cni/pkg/util of
 // Istio, which do not read the injector's configuration.
 func checkInjectorExceptions(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, kind := range []string{"IstioOperator", "Istio", "HelmRelease"} {
 		for _, o := range s.objects[kind] {
 			at := "spec.values.sidecarInjectorWebhook.neverInjectSelector"
@@ -137,9 +128,6 @@ func checkInjectorExceptions(s *workloadSet) (out []setFinding) {
 // checkNetworkGateways is about gateways for other networks, which pass mutual TLS of sidecars by its SNI. Source:
 // istio.io/docs/ambient/install/multicluster.
 func checkNetworkGateways(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, g := range s.objects["Gateway"] {
 		for i, server := range podmap.Maps(g.spec["servers"]) {
 			if textOf(podmap.MapAt(server, "tls")["mode"]) == "AUTO_PASSTHROUGH" {
@@ -161,9 +149,6 @@ var queryKinds = []string{"MetricTemplate", "PrometheusRule", "AnalysisTemplate"
 // checkQueries is about queries for metrics of sidecars. Source: the standard metrics of istio.io/docs/reference/config/metrics, of which ztunnel
 // has those of TCP, and a waypoint those of requests with the reporter waypoint.
 func checkQueries(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, kind := range queryKinds {
 		for _, o := range s.objects[kind] {
 			forEachString(o.spec, "spec", func(at, text string) bool {
@@ -226,9 +211,6 @@ func checkCanaries(s *workloadSet) []setFinding {
 
 // checkMonitors is about scrapes of sidecars, of which ztunnel and waypoints have other ports and names.
 func checkMonitors(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, kind := range []string{"PodMonitor", "ServiceMonitor"} {
 		for _, o := range s.objects[kind] {
 			forEachString(o.spec, "spec", func(at, text string) bool {

@@ -138,9 +138,6 @@ func isEverywhere(peer map[string]any) bool {
 // checkProbeAddress reports, for each namespace, the first policy that keeps probes from a pod: they come from the node without ambient
 // mode, which network plugins let through, and from a link-local address with it.
 func checkProbeAddress(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	reported := map[string]bool{}
 	for _, n := range s.objects["NetworkPolicy"] {
 		if reported[n.scope] || !limitsIngress(n.spec) {

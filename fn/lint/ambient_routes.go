@@ -87,9 +87,6 @@ func changesNothing(s *workloadSet, v *objectFacts) bool {
 }
 
 func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, v := range s.objects["VirtualService"] {
 		if !isForMesh(v) || v.spec["http"] == nil && v.spec["tcp"] == nil && v.spec["tls"] == nil || changesNothing(s, v) {
 			continue
@@ -110,9 +107,6 @@ func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
 
 // checkDestinationsWithoutWaypoint leaves out subsets that no route for pods uses: gateways follow theirs without a waypoint.
 func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, d := range s.objects["DestinationRule"] {
 		host := textOf(d.spec["host"])
 		field, message, unsure := lostSettings(s, d, host)
@@ -164,9 +158,6 @@ func choosesSubset(s *workloadSet, d *objectFacts, host string) (forPods, forGat
 
 // checkTwoRoutes is about Services with a VirtualService and a route of the Gateway API.
 func checkTwoRoutes(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	routes := map[*serviceFacts]*objectFacts{}
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute"} {
 		for _, r := range s.objects[kind] {
@@ -319,9 +310,6 @@ func checkVirtualMachines(s *workloadSet) []setFinding {
 // checkRemoteControlPlanes is about clusters without an istiod of their own. Sources: values.yaml of the chart istiod, and
 // istio.io/docs/ambient/install/multicluster, which covers multi-primary installations only.
 func checkRemoteControlPlanes(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, o := range append(s.objects["IstioOperator"][:len(s.objects["IstioOperator"]):len(s.objects["IstioOperator"])], s.objects["Istio"]...) {
 		global := podmap.MapAt(o.spec, "values", "global")
 		switch {

@@ -147,9 +147,6 @@ func (s *workloadSet) enforcedAt(service *serviceFacts, waypoint ambient.Referen
 // checkIngressPassesWaypoint is about Services that gateways call. Source: ingressUseWaypointFromLabels in
 // pilot/pkg/serviceregistry/ambient/services.go.
 func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	for _, service := range s.services {
 		waypoint, ok := s.ambient.waypointFor(service)
 		if !ok || !s.ambient.has(service.scope) {
@@ -214,9 +211,6 @@ func ingressCalls(spec map[string]any, name string) bool {
 
 // checkSidecarsPassWaypoint reports each namespace with policies at a waypoint while pods elsewhere have sidecars, which call pods directly.
 func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
-	if !s.ambient.any {
-		return nil
-	}
 	var caller *Summary
 	callers := map[string]bool{}
 	for i := range s.pods {

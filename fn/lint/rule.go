@@ -34,7 +34,9 @@ type Rule struct {
 	// concerns reports cheaply whether check may find something in a pod; nil means that it may.
 	concerns func(*Input) bool
 	check    func(*pod) []finding
-	checkSet func(*workloadSet) []setFinding
+	// concernsSet is concerns for checkSet.
+	concernsSet func(*workloadSet) bool
+	checkSet    func(*workloadSet) []setFinding
 }
 
 // RuleText describes a rule; see rules.yaml.

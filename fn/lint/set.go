@@ -207,7 +207,7 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppr
 	for i := range rules {
 		r := &rules[i]
 		level := sev.severityOfRule(r)
-		if r.checkSet == nil || level == "" {
+		if r.checkSet == nil || level == "" || r.concernsSet != nil && !r.concernsSet(s) {
 			continue
 		}
 		for _, f := range r.checkSet(s) {
