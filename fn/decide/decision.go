@@ -144,9 +144,15 @@ const (
 	Unknown   Answer = "unknown"
 )
 
+// The stages of a step: the API server's choice of webhooks, and the injector's own decision.
+const (
+	StageWebhook  = "webhook"
+	StageInjector = "injector"
+)
+
 // Step is one question on the way to a decision.
 type Step struct {
-	// Stage is webhook or injector.
+	// Stage is StageWebhook or StageInjector.
 	Stage string `json:"stage"`
 	// What was asked: a rule of a webhook, or a question of the injector.
 	What string `json:"what"`

@@ -50,7 +50,7 @@ type injectorVerdict struct {
 // injectRequired is the injector's decision about a pod that it was asked about, question by question.
 func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVerdict {
 	step := func(what string, a Answer, because string) {
-		t.add(Step{Stage: "injector", What: what, Answer: a, Because: because})
+		t.add(Step{Stage: StageInjector, What: what, Answer: a, Because: because})
 	}
 	if p.HostNetwork {
 		step("host network", No, "spec.hostNetwork is true")

@@ -125,7 +125,7 @@ func (h *compiledWebhook) evaluateRule(r *hookRule, v selectorView, t *stepTrace
 	if t == nil {
 		return answer
 	}
-	s := Step{Stage: "webhook", What: h.match.Config + " " + r.name, Answer: answer}
+	s := Step{Stage: StageWebhook, What: h.match.Config + " " + r.name, Answer: answer}
 	switch {
 	case namespace == No:
 		s.Because = n.describeMismatch(LevelNamespace, v.namespace)

@@ -23,8 +23,6 @@ import (
 type explainRun struct {
 	manifestRun
 	output string
-	// lintsMisplaced reports whether the run lints only for the findings of misplacedRule.
-	lintsMisplaced bool
 }
 
 func newExplain(streams Streams) *cobra.Command {
@@ -67,15 +65,16 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 		return err
 	}
 	var opts []fn.Option
+	onlyMisplaced := false
 	if len(refs) > 0 {
-		ex.lintMisplaced()
+		onlyMisplaced = ex.lintMisplaced()
 		opts = append(opts, fn.WithTrace())
 	}
 	report, err := ex.runPolicies(ctx, v1alpha1.ModeInject, opts...)
 	if err != nil {
 		return err
 	}
-	if len(refs) > 0 && ex.lintsMisplaced {
+	if onlyMisplaced {
 		report.Results = slices.DeleteFunc(report.Results, isLintFindingExcept(misplacedRule))
 	}
 	e := explain.Of(report)
@@ -109,16 +108,16 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 // label that selects a pod on its Deployment. Without it, the decision for one workload could not name them.
 const misplacedRule = "PR602"
 
-// lintMisplaced has the run lint if no policy asks for it, and notes that only the findings of misplacedRule are wanted.
-func (ex *explainRun) lintMisplaced() {
+// lintMisplaced has the run lint if no policy asks for it, and reports whether only the findings of misplacedRule are wanted.
+func (ex *explainRun) lintMisplaced() bool {
 	policies := ex.allPolicies()
 	if slices.ContainsFunc(policies, func(p *v1alpha1.InjectionPolicy) bool { return p.Spec.Lint != nil }) {
-		return
+		return false
 	}
-	ex.lintsMisplaced = true
 	for _, p := range policies {
 		p.Spec.Lint = &v1alpha1.Lint{}
 	}
+	return true
 }
 
 // isLintFindingExcept reports whether a result is a finding of another lint rule.

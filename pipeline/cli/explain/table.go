@@ -162,26 +162,19 @@ func yesOrNo(b bool) string {
 	return "no"
 }
 
-// The stages of a step, as package decide names them.
-const (
-	stageWebhook  = "webhook"
-	stageInjector = string(decide.LevelInjector)
-	answerNo      = string(decide.No)
-)
-
 // stepsTaken returns the steps that the API server and the injector take: if no webhook matches, the injector is not called,
 // and its answers would mislead.
 func (w Workload) stepsTaken() []Step {
 	asked, called := false, false
 	for _, s := range w.Trace {
-		if s.Stage == stageWebhook {
+		if s.Stage == decide.StageWebhook {
 			asked = true
-			called = called || s.Answer != answerNo
+			called = called || s.Answer != string(decide.No)
 		}
 	}
 	if !asked || called {
 		return w.Trace
 	}
-	steps := slices.DeleteFunc(slices.Clone(w.Trace), func(s Step) bool { return s.Stage == stageInjector })
-	return append(steps, Step{Stage: stageInjector, Answer: "-", What: "not called", Because: "no webhook matches"})
+	steps := slices.DeleteFunc(slices.Clone(w.Trace), func(s Step) bool { return s.Stage == decide.StageInjector })
+	return append(steps, Step{Stage: decide.StageInjector, Answer: "-", What: "not called", Because: "no webhook matches"})
 }

@@ -80,26 +80,31 @@ func missingFiles(rules *clientcmd.ClientConfigLoadingRules) []string {
 	})
 }
 
+// explainConfigError returns the error about a kubeconfig with what a user can do about it.
+func explainConfigError(err error, rules *clientcmd.ClientConfigLoadingRules, kubeContext string) error {
+	raw, rawErr := rules.Load()
+	isEmpty := clientcmd.IsEmptyConfig(err) || rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
+	missing := missingFiles(rules)
+	switch {
+	case isEmpty && len(missing) > 0:
+		return fmt.Errorf("reading the kubeconfig: KUBECONFIG names %s, and no such file exists", strings.Join(missing, ", "))
+	case isEmpty:
+		return errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml instead of a cluster")
+	case rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil:
+		known := slices.Sorted(maps.Keys(raw.Contexts))
+		return fmt.Errorf("reading the kubeconfig: it has no context %q%s; it has %s", kubeContext, strict.DidYouMean(kubeContext, known), strings.Join(known, ", "))
+	}
+	return fmt.Errorf("reading the kubeconfig: %w", err)
+}
+
 // Config returns the connection to the cluster of a kubeconfig: of the named file, otherwise of those that kubectl
 // reads. An empty context name means the current context.
 func Config(file, kubeContext string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = file
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
-	raw, rawErr := rules.Load()
-	isEmpty := clientcmd.IsEmptyConfig(err) || err != nil && rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
-	if missing := missingFiles(rules); isEmpty && len(missing) > 0 {
-		return nil, fmt.Errorf("reading the kubeconfig: KUBECONFIG names %s, and no such file exists", strings.Join(missing, ", "))
-	}
-	if isEmpty {
-		return nil, errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml instead of a cluster")
-	}
-	if err != nil && rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil {
-		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return nil, fmt.Errorf("reading the kubeconfig: it has no context %q%s; it has %s", kubeContext, strict.DidYouMean(kubeContext, known), strings.Join(known, ", "))
-	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, explainConfigError(err, rules, kubeContext)
 	}
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "prerig-verify"
