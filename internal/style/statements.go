@@ -4,7 +4,6 @@
 package style
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"slices"
@@ -21,8 +20,7 @@ func (t *Tree) Problems() []Problem {
 func (t *Tree) unrelatedInitialisers() []Problem {
 	var problems []Problem
 	report := func(position token.Pos, message string) {
-		at := t.Set.Position(position)
-		problems = append(problems, Problem{Place: fmt.Sprintf("%s:%d", at.Filename, at.Line), Message: message})
+		problems = append(problems, Problem{Place: placeOf(t.Set.Position(position)), Message: message})
 	}
 	for _, source := range t.Sources {
 		ast.Inspect(source.File, func(node ast.Node) bool {

@@ -36,12 +36,17 @@ func (t *Tree) messageProblems() []Problem {
 				return true
 			}
 			for _, word := range forbiddenWords.FindAllString(quoted.ReplaceAllString(text, ""), -1) {
-				problems = append(problems, wordProblem(t.Set.Position(literal.Pos()).String(), "a message", word))
+				problems = append(problems, wordProblem(placeOf(t.Set.Position(literal.Pos())), "a message", word))
 			}
 			return true
 		})
 	}
 	return problems
+}
+
+// placeOf returns file:line.
+func placeOf(position token.Position) string {
+	return fmt.Sprintf("%s:%d", position.Filename, position.Line)
 }
 
 func wordProblem(place, where, word string) Problem {

@@ -4,7 +4,6 @@
 package style
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
@@ -88,8 +87,7 @@ func (t *Tree) listedWords() []wordUse {
 	var uses []wordUse
 	t.eachCommentLine(func(position token.Position, line string) {
 		for _, word := range countedWords.FindAllString(line, -1) {
-			place := fmt.Sprintf("%s:%d", position.Filename, position.Line)
-			uses = append(uses, wordUse{place: place, word: strings.ToLower(word), line: strings.TrimSpace(line)})
+			uses = append(uses, wordUse{place: placeOf(position), word: strings.ToLower(word), line: strings.TrimSpace(line)})
 		}
 	})
 	return uses
@@ -100,8 +98,7 @@ func (t *Tree) forbiddenWordProblems() []Problem {
 	var problems []Problem
 	t.eachCommentLine(func(position token.Position, line string) {
 		for _, word := range forbiddenWords.FindAllString(line, -1) {
-			place := fmt.Sprintf("%s:%d", position.Filename, position.Line)
-			problems = append(problems, wordProblem(place, "a comment", word))
+			problems = append(problems, wordProblem(placeOf(position), "a comment", word))
 		}
 	})
 	return problems
