@@ -141,10 +141,11 @@ func sameRejection(server, reason string) bool {
 	if !strings.HasPrefix(reason, "LimitRanger") {
 		return false
 	}
-	for part := range strings.SplitSeq(strings.Trim(text, "[]"), ", m") {
-		if !strings.Contains(server, strings.TrimPrefix(part, "m")) {
-			return false
-		}
-	}
-	return true
+	_, theirs, found := strings.Cut(server, " is forbidden: ")
+	return found && slices.Equal(sortedParts(theirs), sortedParts(text))
+}
+
+// sortedParts returns what a list such as "[a, b]" holds, sorted.
+func sortedParts(list string) []string {
+	return slices.Sorted(strings.SplitSeq(strings.Trim(list, "[]"), ", "))
 }
