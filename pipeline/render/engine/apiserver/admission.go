@@ -71,7 +71,7 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	}
 	a.policies = policy.NewSet(policy.Cluster{
 		Minor: minor, Kinds: slices.Collect(maps.Values(a.kinds)), Namespaces: namespaces, ConvertedByName: c.convertedByName,
-		Parameters: func(kind schema.GroupVersionKind) []map[string]any { return objectsOfKind(known, kind) },
+		Parameters: parametersAmong(known),
 		IsComplete: completeParameters(objects, o),
 	})
 	a.chain.Policies = policy.NewMutatingSet(a.policies, a.maker)
@@ -90,6 +90,19 @@ func completeParameters(objects []gate.Object, o gate.Options) func(kind string)
 		return policy.IsPolicy(kind) || policy.IsBinding(kind) || policy.IsMutating(kind) || policy.IsMutatingBinding(kind)
 	})
 	return func(kind string) bool { return o.IsComplete(kind) || !further && slices.Contains(o.Parameters, kind) }
+}
+
+// parametersAmong returns a function that returns the objects of a kind, and looks for each kind once.
+func parametersAmong(known []gate.Object) func(kind schema.GroupVersionKind) []map[string]any {
+	byKind := map[schema.GroupVersionKind][]map[string]any{}
+	return func(kind schema.GroupVersionKind) []map[string]any {
+		objects, found := byKind[kind]
+		if !found {
+			objects = objectsOfKind(known, kind)
+			byKind[kind] = objects
+		}
+		return objects
+	}
 }
 
 // objectsOfKind returns the objects of a kind, each once.

@@ -49,10 +49,18 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 		return nil, err
 	}
 	c.results = nil // findings about definitions are those of the gate
+	known := slices.Concat(options.Catalog, all)
+	written := map[kindAndName]gate.Object{}
+	for _, o := range known {
+		if o.File != nil {
+			ref := o.Ref()
+			written[kindAndName{ref.Kind, ref.Namespace, ref.Name}] = o
+		}
+	}
 	var out []render.AdmittedPod
 	for i, objects := range groups {
-		p := &prediction{checker: c, why: asked.Why, created: asked.Created, known: slices.Concat(options.Catalog, all)}
-		if p.webhooks, err = newWebhooks(asked.Groups[i].Policies, p.known); err != nil {
+		p := &prediction{checker: c, why: asked.Why, created: asked.Created, written: written}
+		if p.webhooks, err = newWebhooks(asked.Groups[i].Policies, known); err != nil {
 			return nil, err
 		}
 		if err := p.admitObjects(ctx, objects); err != nil {
@@ -90,13 +98,16 @@ func inNamespace(server *openapi.Server, objects []gate.Object, fallback, target
 	return out
 }
 
+// kindAndName is what a cause names of an object.
+type kindAndName struct{ kind, namespace, name string }
+
 // prediction is the admission of the pods of one group.
 type prediction struct {
 	*checker
 
 	why      bool
 	created  bool
-	known    []gate.Object
+	written  map[kindAndName]gate.Object
 	webhooks *webhooks
 	pods     []*predicted
 }
@@ -233,10 +244,8 @@ func (p *prediction) placeOf(cause chain.Cause) render.LinePlace {
 	if before, after, ok := strings.Cut(name, "/"); ok {
 		namespace, name = before, after
 	}
-	for _, o := range slices.Backward(p.known) {
-		if ref := o.Ref(); ref.Kind == kind && ref.Name == name && ref.Namespace == namespace && o.File != nil {
-			return placeIn(o, cause.Path)
-		}
+	if o, found := p.written[kindAndName{kind, namespace, name}]; found {
+		return placeIn(o, cause.Path)
 	}
 	return render.LinePlace{}
 }
