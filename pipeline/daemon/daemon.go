@@ -127,9 +127,9 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	running, end := context.WithCancel(all)
 	defer end()
 	group, ctx := errgroup.WithContext(running)
-	planned := newPlanning(ctx, p)
-	workers := newWorkerWatch(p.queue, c.NATS.AckWait, o.Log)
 	clusters := newClusterWatchers(p)
+	planned := newPlanning(ctx, p, clusters)
+	workers := newWorkerWatch(p.queue, c.NATS.AckWait, o.Log)
 	s, err := openServer(p, server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue,
 		Planner: planned.planner, Keeper: planned.keeper, Promoter: planned.promoter,

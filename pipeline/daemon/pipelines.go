@@ -116,8 +116,8 @@ type planning struct {
 	log      *slog.Logger
 }
 
-// newPlanning returns what plans with the components, until ctx is done.
-func newPlanning(ctx context.Context, from *components) *planning {
+// newPlanning returns what plans with the components, until ctx is done. Waves wait for the clusters.
+func newPlanning(ctx context.Context, from *components, clusters []clusterWatcher) *planning {
 	c, log := from.config, from.options.Log
 	p := &planning{catalog: from.catalog, preview: from.preview, log: log}
 	p.planner = &plan.Planner{
@@ -137,6 +137,7 @@ func newPlanning(ctx context.Context, from *components) *planning {
 			cause.Drift, cause.Moved, cause.Now = true, true, true
 			return p.planner.Consider(ctx, pipelines, cause)
 		},
+		Clusters: rolloutChecks(clusters),
 	}
 	return p
 }

@@ -25,16 +25,17 @@ func quoteNames(names []string) string { return foreign.Names(names, maxNames, m
 // evaluateRequiredChecks returns the combined state of the checks of a commit, some of which are required, the check
 // that determines it, and the time of the newest report.
 func evaluateRequiredChecks(checks []pullrequest.Check, required []string) (state pullrequest.CheckState, text string, newest time.Time) {
-	pending := ""
-	for _, c := range checks {
+	var pending *pullrequest.Check
+	for i := range checks {
+		c := &checks[i]
 		if c.At.After(newest) {
 			newest = c.At
 		}
 		switch c.State {
 		case pullrequest.CheckRed:
-			return pullrequest.CheckRed, fmt.Sprintf("the status %s is red", foreign.Text(c.Name, maxName)), newest
+			return pullrequest.CheckRed, fmt.Sprintf("the status %s is red", foreign.Text(c.Name, maxName)) + describe(c), newest
 		case pullrequest.CheckPending:
-			pending = c.Name
+			pending = c
 		}
 	}
 	for _, pattern := range required {
@@ -42,10 +43,18 @@ func evaluateRequiredChecks(checks []pullrequest.Check, required []string) (stat
 			return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", pattern), newest
 		}
 	}
-	if pending != "" {
-		return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", foreign.Text(pending, maxName)), newest
+	if pending != nil {
+		return pullrequest.CheckPending, fmt.Sprintf("waits for the status %s", foreign.Text(pending.Name, maxName)) + describe(pending), newest
 	}
 	return pullrequest.CheckGreen, "", newest
+}
+
+// describe returns what follows the name of a check in a message.
+func describe(c *pullrequest.Check) string {
+	if c.Text == "" {
+		return ""
+	}
+	return ": " + c.Text
 }
 
 // laterReportedTime returns the later of since and the time reported by a host, unless that is in the future: clocks

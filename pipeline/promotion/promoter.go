@@ -9,9 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/daemon/queue"
 	"github.com/prerig/prerig/pipeline/daemon/status"
+	"github.com/prerig/prerig/pipeline/promotion/pullrequest"
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
@@ -23,6 +25,9 @@ type Promoter struct {
 	Targets *publish.Targets
 	// Consider has pipelines look at what became of what waits of them.
 	Consider func(ctx context.Context, pipelines []string, reason string) error
+	// Clusters returns a check for each cluster that the daemon compares with what entries publish: whether its pods have
+	// followed what was merged before since. Nil compares none.
+	Clusters func(entries []v1alpha1.Publish, since time.Time) []pullrequest.Check
 	// Now is the clock; nil is that of the system.
 	Now func() time.Time
 	Log *slog.Logger

@@ -222,10 +222,30 @@ func (s *step) askHostWithCredentials(ctx context.Context, i int, a asker, verif
 			}
 		}
 	}
-	if verifies && known.Commit != "" {
+	if !verifies {
+		return false, nil
+	}
+	if known.Commit != "" {
 		stage.LandedChecks, err = s.landedChecks(ctx, host, a, known.Commit)
 	}
+	stage.LandedChecks = append(stage.LandedChecks, s.p.clusterChecks(g, known)...)
 	return false, err
+}
+
+// clusterChecks returns what the comparisons of clusters report about a group since it was merged.
+func (p *Promoter) clusterChecks(g *group, landed *status.Landed) []pullrequest.Check {
+	if p.Clusters == nil {
+		return nil
+	}
+	var entries []v1alpha1.Publish
+	for _, m := range g.members {
+		entries = append(entries, m.entry)
+	}
+	since := landed.Seen
+	if now := p.now(); since.After(now) {
+		since = now // the clock was set back since
+	}
+	return p.Clusters(entries, since)
 }
 
 // landedChecks returns the checks of the merged commit, and of the newest commit of the branch, which contains it:
@@ -262,7 +282,7 @@ const longAgo = 10 * time.Minute
 func (s *step) recordLanded(ctx context.Context, i int) error {
 	stage, g := &s.stages[i], s.u.groups[i]
 	r, now := stage.Request, s.p.now().UTC()
-	landed := &status.Landed{Number: r.Number, Head: r.HeadCommit, Commit: r.MergeCommit, URL: r.URL, At: r.ClosedAt.UTC(), Train: s.train.Started}
+	landed := &status.Landed{Number: r.Number, Head: r.HeadCommit, Commit: r.MergeCommit, URL: r.URL, At: r.ClosedAt.UTC(), Seen: now, Train: s.train.Started}
 	if m := stage.Known.Merging; m != nil && m.Commit == r.HeadCommit {
 		landed.By = m.By
 	}

@@ -15,7 +15,7 @@ import (
 // verifyPod compares one pod with the commits.
 func (v *verifier) verifyPod(pod map[string]any) result {
 	ref := refOf(pod)
-	out := result{pod: Pod{Namespace: ref.Namespace, Name: ref.Name, State: Foreign}}
+	out := result{pod: Pod{Namespace: ref.Namespace, Name: ref.Name, State: Foreign, created: creationTime(pod), ready: isPodReady(pod)}}
 	o := v.snapshot.resolveOwnerChain(pod, v.options.Registry)
 	out.pod.Workload = o.workloads[0].String()
 	found, unknown, err := normalPod(pod)

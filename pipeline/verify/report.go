@@ -6,6 +6,7 @@ package verify
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // State is how a pod compares with what was committed.
@@ -106,6 +107,9 @@ type Pod struct {
 	Differences []Difference `json:"differences,omitempty"`
 	// Message is a more detailed description.
 	Message string `json:"message,omitempty"`
+
+	created time.Time
+	ready   bool
 }
 
 // Difference is a field of a pod that is not as committed.

@@ -73,6 +73,8 @@ type Landed struct {
 	Commit string    `json:"commit,omitempty"`
 	URL    string    `json:"url,omitempty"`
 	At     time.Time `json:"at"`
+	// Seen is when this daemon found it, by its own clock.
+	Seen time.Time `json:"seen,omitzero"`
 	// By is who had Prerig merge it, and "" where it was done at the host.
 	By string `json:"by,omitempty"`
 	// GreenSince is since when all of its statuses are green, zero where they are not.

@@ -30,6 +30,8 @@ type Check struct {
 	State CheckState
 	// At is when it was reported, or zero if the host does not include that.
 	At time.Time
+	// Text describes what was found; it is empty for checks that a host reports.
+	Text string
 	// origin distinguishes reporters that use the same name, or is "" if the host does not include it: two
 	// workflows may each have a job "build".
 	origin string

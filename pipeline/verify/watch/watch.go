@@ -53,8 +53,8 @@ type Cluster struct {
 type Found struct {
 	// Cluster is the name of the cluster.
 	Cluster string
-	// At is when it was looked at.
-	At time.Time
+	// Began and At are when the look began, before the branch was read, and when it ended.
+	Began, At time.Time
 	// Report has all that was found; nil where the last look failed.
 	Report *verify.Report
 	// Wrong is how many pods are, as Report.Wrong has them.
@@ -106,13 +106,14 @@ const lookTimeout = 5 * time.Minute
 
 // Look looks once. Errors are in Found, and in the log.
 func (w *Watcher) Look(ctx context.Context) {
+	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	report, err := w.verifyOnce(bounded)
 	if ctx.Err() != nil {
 		return
 	}
-	found := Found{Cluster: w.cluster.Name, At: time.Now(), Report: report, Err: err}
+	found := Found{Cluster: w.cluster.Name, Began: began, At: time.Now(), Report: report, Err: err}
 	if err != nil {
 		w.log.Warn("comparing a cluster with what is committed; it is tried again", "cluster", w.cluster.Name, "error", err)
 		w.setFound(found)
