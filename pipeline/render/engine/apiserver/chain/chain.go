@@ -6,6 +6,7 @@ package chain
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,8 +141,13 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides why the pod is rejected")
 		return
 	}
-	for _, c := range fields.Differences(Map(outcomes[0].Pod), Map(outcomes[1].Pod)) {
+	one, other := Map(outcomes[0].Pod), Map(outcomes[1].Pod)
+	changes := fields.Differences(one, other)
+	for _, c := range changes {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", c.Path)
+	}
+	if len(changes) == 0 && !reflect.DeepEqual(one, other) {
+		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides the order of list elements")
 	}
 }
 

@@ -59,8 +59,10 @@ func (s *MutatingSet) Empty() bool {
 	return s == nil || len(s.policies) == 0 || len(s.bindings) == 0
 }
 
-// Several reports whether more than one policy or binding is there, so that their order may count.
-func (s *MutatingSet) Several() bool { return s != nil && len(s.bindings) > 1 }
+// Several reports whether several policies, bindings or parameters of a binding may apply, so that their order may count.
+func (s *MutatingSet) Several() bool {
+	return s != nil && (len(s.bindings) > 1 || len(s.bindings) == 1 && s.bindings[0].Spec.ParamRef != nil && s.bindings[0].Spec.ParamRef.Selector != nil)
+}
 
 // Reinvokes reports whether a policy may change a pod in the second round too.
 func (s *MutatingSet) Reinvokes() bool {

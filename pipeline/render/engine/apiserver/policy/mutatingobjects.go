@@ -6,6 +6,7 @@ package policy
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -103,8 +104,9 @@ func (*typeConverters) Run(context.Context) {}
 
 // paramInformer holds the known parameters of a kind.
 type paramInformer struct {
-	set  *Set
-	kind request.Kind
+	set      *Set
+	kind     request.Kind
+	reversed bool
 }
 
 // Informer returns what reports that the parameters are read.
@@ -140,6 +142,9 @@ func (l paramLister) List(selector labels.Selector) ([]runtime.Object, error) {
 		if labelled, ok := one.(metav1.Object); ok && selector.Matches(labels.Set(labelled.GetLabels())) {
 			out = append(out, one)
 		}
+	}
+	if l.of.reversed {
+		slices.Reverse(out)
 	}
 	return out, nil
 }

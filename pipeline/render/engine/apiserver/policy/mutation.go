@@ -59,13 +59,13 @@ type Mutation struct {
 	pod        *corev1.Pod
 	attributes admission.Attributes
 	reversed   bool
-	applied    map[string]bool // the policies and bindings that were evaluated
+	applied    map[string]bool // the policies, bindings and parameters that were evaluated
 	pending    *By             // the mutation whose outcome is not observed yet
 	before     runtime.Object
 }
 
-// NewMutation returns the evaluation for a request. It changes the pod in place. The API server takes policies in no
-// fixed order; reversed takes them in the opposite one.
+// NewMutation returns the evaluation for a request. It changes the pod in place. The API server takes policies, and the parameters that a
+// binding selects, in no fixed order; reversed takes them in the opposite one.
 func (s *MutatingSet) NewMutation(r *request.Request, pod *corev1.Pod, reversed bool) *Mutation {
 	of := *r
 	of.Object = pod
@@ -93,7 +93,7 @@ func (m *Mutation) Run(ctx context.Context) error {
 	return err
 }
 
-// Applied returns how many policies, by their bindings, were evaluated. With several of them the order may count.
+// Applied returns how many policies, by their bindings and parameters, were evaluated. With several of them the order may count.
 func (m *Mutation) Applied() int { return len(m.applied) }
 
 // WantsReinvocation reports whether the API server runs a second round.
@@ -163,7 +163,7 @@ func (m *Mutation) addParams(hook *mutating.PolicyHook, p *mutatingPolicy, b *ad
 		hook.ConfigurationError = fmt.Errorf("paramKind kind `%v` not known", wanted.String())
 		return true
 	}
-	hook.ParamInformer, hook.ParamScope = paramInformer{set: set, kind: kind}, meta.RESTScopeRoot
+	hook.ParamInformer, hook.ParamScope = paramInformer{set: set, kind: kind, reversed: m.reversed}, meta.RESTScopeRoot
 	namespace := ""
 	if kind.Namespaced {
 		hook.ParamScope = meta.RESTScopeNamespace
@@ -215,16 +215,16 @@ func (p observedPatcher) Patch(ctx context.Context, r patch.Request, budget int6
 	if p.of.Observe != nil {
 		before = before.DeepCopyObject()
 	}
-	p.of.applied[p.by.Policy+"/"+p.by.Binding] = true
+	if param, accessErr := meta.Accessor(r.OptionalVariables.VersionedParams); accessErr == nil {
+		p.by.Param = param.GetName()
+	}
+	p.of.applied[p.by.Policy+"/"+p.by.Binding+"/"+p.by.Param] = true
 	after, err := p.Patcher.Patch(ctx, r, budget)
 	if err != nil {
 		return after, err
 	}
 	if err := p.checkDuplicateKeys(r); err != nil {
 		return nil, err
-	}
-	if param, accessErr := meta.Accessor(r.OptionalVariables.VersionedParams); accessErr == nil {
-		p.by.Param = param.GetName()
 	}
 	p.of.pending, p.of.before = &p.by, before
 	return after, nil
