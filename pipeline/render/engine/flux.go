@@ -49,19 +49,24 @@ type fluxRun struct {
 	units   []*fluxUnit
 	byKey   map[string]*fluxUnit
 	objects map[fluxObject]*release.Object
+	// sets are the ResourceSets to expand, expanded those that were.
+	sets     []resourceSet
+	expanded map[fluxObject]int
 }
 
 // renderFlux builds what Flux applies to a cluster: the Kustomization at the entry, those in its result, and so on.
 // One that fails is a finding, and has no documents.
 func (w *renderWorker) renderFlux(ctx context.Context) ([]fn.Item, error) {
-	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}}
+	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}, expanded: map[fluxObject]int{}}
 	openapi.Schema() // a schema that a kustomization names adds to it
 	r.set = release.New(release.Inputs{Spec: &v1alpha1.Releases{}, Trees: w.request.Repositories})
 	if err := r.addEntry(ctx); err != nil {
 		return nil, err
 	}
-	for unit := r.nextUnit(); unit != nil; unit = r.nextUnit() {
-		r.buildUnit(ctx, unit)
+	for more := true; more; more = r.expandSets() {
+		for unit := r.nextUnit(); unit != nil; unit = r.nextUnit() {
+			r.buildUnit(ctx, unit)
+		}
 	}
 	r.checkDependencies()
 	if err := r.renderUnitReleases(ctx); err != nil {
@@ -164,7 +169,7 @@ func (r *fluxRun) buildUnit(ctx context.Context, unit *fluxUnit) {
 		err = r.addReferred(unit.items)
 	}
 	if err == nil {
-		err = r.followKustomizations(unit) // of one that fails by another object, too
+		unit.items, err = r.followKustomizations(unit, unit.items) // of one that fails by another object, too
 	}
 	if err != nil {
 		r.failUnit(unit, err)
@@ -197,7 +202,7 @@ func (r *fluxRun) report(unit *fluxUnit, found ...result.Result) {
 func (r *fluxRun) addReferred(items []fn.Item) error {
 	for _, item := range items {
 		meta, ok := item.Doc.Peek()
-		if ok && !slices.Contains(referredKinds, meta.Kind) {
+		if ok && !slices.Contains(referredKinds, meta.Kind) && meta.Kind != flux.InputProviderKind {
 			continue
 		}
 		object, err := r.objectOf(item)
@@ -227,15 +232,21 @@ func (r *fluxRun) kustomizationOf(item fn.Item) (*release.Object, error) {
 	return object, nil
 }
 
-// followKustomizations adds the Kustomizations in a unit's result, and takes them out of it. Those that cannot be
-// followed stay, for their controller.
-func (r *fluxRun) followKustomizations(unit *fluxUnit) error {
-	var kept []fn.Item
-	for _, item := range unit.items {
-		r.noticeUnfollowed(unit, item)
+// followKustomizations adds the Kustomizations among items of a unit, and returns the other items. Those that cannot be followed stay, for
+// their controller. ResourceSets wait.
+func (r *fluxRun) followKustomizations(unit *fluxUnit, items []fn.Item) (kept []fn.Item, err error) {
+	for _, item := range items {
+		set, err := r.resourceSetOf(item)
+		if err != nil {
+			return nil, err
+		}
+		if set != nil {
+			r.sets = append(r.sets, resourceSet{unit, item, set})
+			continue
+		}
 		object, err := r.kustomizationOf(item)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if object == nil || !r.followKustomization(unit, object) {
 			kept = append(kept, item)
@@ -244,13 +255,12 @@ func (r *fluxRun) followKustomizations(unit *fluxUnit) error {
 		if releases := r.w.request.Releases; releases != nil && releases.Originals == v1alpha1.OriginalsSuspend {
 			suspended, err := suspendRelease(item, object)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			kept = append(kept, suspended)
 		}
 	}
-	unit.items = kept
-	return nil
+	return kept, nil
 }
 
 // followKustomization adds a unit for a Kustomization, and reports false for one that is left to its controller.
@@ -313,18 +323,6 @@ func (r *fluxRun) directoryOf(k *flux.Kustomization) (dir, left string) {
 		return "", source + ": " + err.Error()
 	}
 	return path.Join(root, render.CleanPath(k.Spec.Path)), ""
-}
-
-// noticeUnfollowed warns of an object that makes others in the cluster.
-func (r *fluxRun) noticeUnfollowed(unit *fluxUnit, item fn.Item) {
-	meta, ok := item.Doc.Peek()
-	if !ok || meta.Kind != "ResourceSet" || !strings.HasPrefix(meta.APIVersion, "fluxcd.controlplane.io/") {
-		return
-	}
-	object, err := r.objectOf(item)
-	if err == nil {
-		r.report(unit, release.Finding(result.Warning, object, "", "is not followed: what it makes is not in the result, and its controller makes it in the cluster"))
-	}
 }
 
 // checkDependencies finds Kustomizations that wait for each other, which Flux never applies, and names dependencies

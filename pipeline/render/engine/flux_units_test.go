@@ -130,7 +130,8 @@ var fluxUnits = map[string]struct {
 				strings.Replace(fluxKustomization("same", "b", ""), "name: flux-system}", "name: same}", 1) +
 				"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: other, namespace: flux-system}\nspec: {url: \"https://git.example.com/team/other\", interval: 1m}\n" +
 				"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: same, namespace: flux-system}\nspec: {url: \"ssh://git@git.example.com/team/config\", interval: 1m, ref: {branch: main}}\n" +
-				"---\napiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: set, namespace: flux-system}\n",
+				"---\napiVersion: fluxcd.controlplane.io/v1\nkind: ResourceSet\nmetadata: {name: set, namespace: flux-system}\n" +
+				"spec: {inputsFrom: [{name: gone}], resources: [{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}]}\n",
 			"b/x.yaml": fluxMap("b", "  a: b\n"),
 		},
 		units: map[string]string{
@@ -140,7 +141,7 @@ var fluxUnits = map[string]struct {
 		warnings: []string{
 			"Kustomization flux-system/other: spec.sourceRef names GitRepository flux-system/other: the repository https://git.example.com/team/other is none of the pipeline's sources",
 			"Kustomization flux-system/suspended: spec.suspend is true", "Kustomization flux-system/remote: spec.kubeConfig applies it to another cluster",
-			"Kustomization flux-system/oci: spec.sourceRef names OCIRepository flux-system/o, which is not this source", "ResourceSet flux-system/set: is not followed",
+			"Kustomization flux-system/oci: spec.sourceRef names OCIRepository flux-system/o, which is not this source", "ResourceSet flux-system/set spec.inputsFrom[0]: ResourceSetInputProvider gone is not among the objects",
 		},
 	},
 	"wrong Kustomizations": {
@@ -219,6 +220,22 @@ func TestFluxUnits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKustomizationsAreSuspendedByFlux: with originals: Suspend, Flux leaves a Kustomization alone by spec.suspend, and the Flux Operator a
+// ResourceSet by an annotation.
+func TestKustomizationsAreSuspendedByFlux(t *testing.T) {
+	request := fluxRequest()
+	request.Releases = releasesRequest("").Releases
+	request.Releases.Originals = v1alpha1.OriginalsSuspend
+	response, _ := mustRender(t, map[string]string{
+		"clusters/prod/a.yaml": fluxKustomization("a", "a", ""), "a/x.yaml": fluxMap("a", "  a: b\n"),
+		"clusters/prod/set.yaml": resourceSetOf("set", "  resources: [{apiVersion: v1, kind: ConfigMap, metadata: {name: made}}]\n"),
+	}, request)
+	got := text(response)
+	if strings.Contains(got, "argocd") || !strings.Contains(got, "suspend: true") || !strings.Contains(got, "fluxcd.controlplane.io/reconcile: disabled") {
+		t.Error(got)
 	}
 }
 

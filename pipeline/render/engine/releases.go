@@ -16,6 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/engine/flux"
 	"github.com/prerig/prerig/pipeline/render/engine/release"
 )
 
@@ -316,8 +317,10 @@ func suspendRelease(item fn.Item, object *release.Object) (fn.Item, error) {
 	}
 	marked := value
 	switch object.Ref().Kind {
-	case "HelmRelease":
+	case "HelmRelease", "Kustomization":
 		child(value, "spec")["suspend"] = true
+	case "ResourceSet":
+		child(child(value, "metadata"), "annotations")[flux.ReconcileAnnotation] = flux.ReconcileDisabled
 	case "ApplicationSet": // its Applications are marked
 		marked = child(child(value, "spec"), "template")
 		fallthrough
