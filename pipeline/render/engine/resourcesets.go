@@ -63,7 +63,7 @@ func (r *fluxRun) expandSet(set resourceSet) error {
 			providers = append(providers, object)
 		}
 	}
-	objects, err := read.Build(providers)
+	objects, err := read.Build(providers, r.w.request.KeepVariables)
 	if left, ok := errors.AsType[*flux.LeftError](err); ok {
 		r.report(set.unit, release.Finding(result.Warning, set.object, left.Field, left.Reason+"; it is left to its controller, and stays in the result"))
 		set.unit.items = append(set.unit.items, set.item)

@@ -151,6 +151,17 @@ func TestResourceSets(t *testing.T) {
 	}
 }
 
+// TestResourceSetsToCompare: a comparison publishes nothing, so that an object counts without what the operator copies into it.
+func TestResourceSetsToCompare(t *testing.T) {
+	request := fluxRequest()
+	request.KeepVariables = true
+	set := "  resources: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {fluxcd.controlplane.io/copyFrom: b/c}}}]\n"
+	response, _ := mustRender(t, map[string]string{"clusters/prod/set.yaml": resourceSetOf("set", set)}, request)
+	if got := unitsOf(response)["flux-system/flux-system"]; got != "Secret a" {
+		t.Errorf("got %s; %v", got, response.Results)
+	}
+}
+
 // TestResourceSetsWithoutEnd makes a set whose sets make further ones under new names.
 func TestResourceSetsWithoutEnd(t *testing.T) {
 	nested := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: innermost}\n"

@@ -91,8 +91,8 @@ func ReadResourceSet(o *release.Object) (*ResourceSet, error) {
 }
 
 // Build returns the objects that the operator makes, with the providers among the objects of the tree. The error is a *LeftError where that
-// depends on more.
-func (s *ResourceSet) Build(providers []*release.Object) ([]map[string]any, error) {
+// depends on more. For a comparison, objects that the operator completes from the cluster are returned without that.
+func (s *ResourceSet) Build(providers []*release.Object, comparison bool) ([]map[string]any, error) {
 	if annotation(s.object.Value, ReconcileAnnotation) == ReconcileDisabled {
 		return nil, &LeftError{"metadata.annotations", "its annotation " + ReconcileAnnotation + " is disabled, so that only the cluster knows what it has applied"}
 	}
@@ -128,14 +128,14 @@ func (s *ResourceSet) Build(providers []*release.Object) ([]map[string]any, erro
 		}
 		all.objects = append(all.objects, made.objects...)
 	}
-	return s.finish(all.objects)
+	return s.finish(all.objects, comparison)
 }
 
 // finish adds the common metadata. It finds objects that the operator would complete.
-func (s *ResourceSet) finish(objects []map[string]any) ([]map[string]any, error) {
+func (s *ResourceSet) finish(objects []map[string]any, comparison bool) ([]map[string]any, error) {
 	for _, object := range objects {
 		for _, key := range clusterAnnotations {
-			if annotation(object, key) != "" {
+			if annotation(object, key) != "" && !comparison {
 				ref := keyOf(object)
 				return nil, &LeftError{"spec", fmt.Sprintf("its %s %s has the annotation %s, which takes values from the cluster", ref.kind, ref.name, key)}
 			}
