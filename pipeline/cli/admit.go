@@ -53,7 +53,9 @@ prerig capture writes. Objects in the input also count. If a step lacks an objec
 names it; nothing is guessed.
 
 --why prints one line for each field that differs from the file: the value, the step that sets
-it, and the object, annotation or value that decides it. --as-is admits the files without
+it, and the object, annotation or value that decides it. "because of" names further objects
+without which the field would be another one, because the step reacts to what they change. To
+know them, each pod is admitted again without each object. --as-is admits the files without
 injection, for example the committed output of one.
 
 --context asks a cluster and changes nothing: it sends the pod that a controller would create
@@ -273,6 +275,9 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 		for _, r := range p.Reasons {
 			b.WriteString("  " + describeReason(r) + "\n")
 		}
+		for _, v := range p.Prevented {
+			b.WriteString("  " + describePrevented(v) + "\n")
+		}
 	} else if p.Pod != nil {
 		text, err := yaml.Marshal(wholeNumbers(p.Pod))
 		if err != nil {
@@ -324,7 +329,19 @@ func describeReason(r render.Reason) string {
 	if r.Round > 1 {
 		by += "; second round"
 	}
+	if len(r.Because) > 0 {
+		by += "; because of " + strings.Join(r.Because, " and ")
+	}
+	if r.Otherwise != "" {
+		by += "; without it, " + r.Otherwise + " sets the same value"
+	}
 	return fmt.Sprintf("%s: %s (%s)", r.Field, joinLines(value), joinLines(by))
+}
+
+// describePrevented returns a line such as
+// metadata.labels.tier: unchanged (MutatingAdmissionPolicy a prevents gold, which MutatingAdmissionPolicy b would set).
+func describePrevented(p render.Prevented) string {
+	return fmt.Sprintf("%s: unchanged (%s prevents %s, which %s would set)", p.Field, p.Object, joinLines(changeText(p.Value, p.Without)), p.By)
 }
 
 // changeText describes a value that was another one.

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -54,6 +55,8 @@ type AdmittedPod struct {
 	Webhooks []string `json:"webhooks,omitempty"`
 	// Reasons are the fields that differ from the file, in their order.
 	Reasons []Reason `json:"reasons,omitempty"`
+	// Prevented are the fields that are as in the file only because of an object.
+	Prevented []Prevented `json:"prevented,omitempty"`
 	// Created is the pod that a controller creates from the file.
 	Created map[string]any `json:"created,omitempty"`
 	// Live is the answer of a cluster; nil if none was asked.
@@ -102,6 +105,26 @@ type Reason struct {
 	Detail string `json:"detail,omitempty"`
 	// Round is 2 if the second round of admission sets it.
 	Round int `json:"round,omitempty"`
+	// Because lists further objects without which the value would be another one: the step reacts to what they change.
+	Because []string `json:"because,omitempty"`
+	// Otherwise is what sets the same value without Object; empty if nothing does.
+	Otherwise string `json:"otherwise,omitempty"`
+}
+
+// Prevented is a field that is as in the file because of an object.
+type Prevented struct {
+	// Field is the path in the pod, and Value the value, absent for none.
+	Field string `json:"field"`
+	Value any    `json:"value,omitempty"`
+	// Object is what prevents a change, and Without the value that the field would have without it, which By would set.
+	Object  string `json:"object"`
+	Without any    `json:"without,omitempty"`
+	By      string `json:"by"`
+}
+
+// Compare orders by field and object.
+func (p Prevented) Compare(other Prevented) int {
+	return cmp.Or(cmp.Compare(p.Field, other.Field), cmp.Compare(p.Object, other.Object))
 }
 
 // LinePlace is a line of a file. The line is 0 if it is not known.

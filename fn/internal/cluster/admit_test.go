@@ -22,6 +22,8 @@ type admitted struct {
 	Rejected string         `json:"rejected"`
 	Missing  []string       `json:"missing"`
 	Reasons  []reason       `json:"reasons"`
+	// Prevented are the fields that an object keeps as they are in the file.
+	Prevented []reason `json:"prevented"`
 }
 
 // reason is the cause of a field.
@@ -30,6 +32,14 @@ type reason struct {
 	After  any    `json:"after"`
 	Step   string `json:"step"`
 	Object string `json:"object"`
+	// Because lists further causes, and Otherwise is what sets the same value without the object.
+	Because   []string `json:"because"`
+	Otherwise string   `json:"otherwise"`
+}
+
+// isBecauseOf reports whether the field has the value only because of an object.
+func (r reason) isBecauseOf(object string) bool {
+	return r.Object == object && r.Otherwise == "" || slices.Contains(r.Because, object)
 }
 
 // outcomeEqual is that of a pod that is stored as predicted.

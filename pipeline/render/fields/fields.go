@@ -36,17 +36,30 @@ func Differences(before, after map[string]any) []Change {
 	flatten(now, "", after)
 	var out []Change
 	for _, path := range slices.Sorted(maps.Keys(now)) {
-		if was, ok := old[path]; !ok || !reflect.DeepEqual(was, now[path]) {
+		if was, ok := old[path]; (!ok || !reflect.DeepEqual(was, now[path])) && !isFilled(now[path], path, old) {
 			out = append(out, Change{Path: path, Before: was, After: now[path]})
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(old)) {
-		if _, ok := now[path]; !ok {
+		if _, ok := now[path]; !ok && !isFilled(old[path], path, now) {
 			out = append(out, Change{Path: path, Before: old[path]})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return out
+}
+
+// isFilled reports whether a value is a map without fields, and the other state has fields in it: they are the difference.
+func isFilled(value any, path string, other map[string]any) bool {
+	if m, ok := value.(map[string]any); !ok || len(m) > 0 {
+		return false
+	}
+	for field := range other {
+		if below, ok := strings.CutPrefix(field, path); ok && below != "" && strings.ContainsRune(".[", rune(below[0])) {
+			return true
+		}
+	}
+	return false
 }
 
 // identities are the fields that tell the elements of lists apart, by the name of the list.

@@ -16,3 +16,17 @@ func TestADefaultedPortIsTheSameElement(t *testing.T) {
 		t.Errorf("got %v", found)
 	}
 }
+
+// TestAnEmptyMapThatIsFilled: the fields in it are the difference, and not the map itself; one that comes or goes is a difference.
+func TestAnEmptyMapThatIsFilled(t *testing.T) {
+	empty := map[string]any{"resources": map[string]any{}}
+	filled := map[string]any{"resources": map[string]any{"limits": map[string]any{"cpu": "1"}}}
+	for _, c := range []struct{ before, after map[string]any }{{empty, filled}, {filled, empty}} {
+		if found := Differences(c.before, c.after); len(found) != 1 || found[0].Path != "resources.limits.cpu" {
+			t.Errorf("%v to %v: got %v", c.before, c.after, found)
+		}
+	}
+	if found := Differences(map[string]any{}, empty); len(found) != 1 || found[0].Path != "resources" {
+		t.Errorf("got %v", found)
+	}
+}

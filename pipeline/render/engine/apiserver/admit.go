@@ -66,8 +66,12 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 		if err := p.admitObjects(ctx, objects); err != nil {
 			return nil, err
 		}
+		first := len(out)
 		for _, one := range p.pods {
 			out = append(out, p.finish(ctx, one))
+		}
+		if err := p.nameCauses(ctx, out[first:]); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -121,6 +125,8 @@ type predicted struct {
 	trace *chain.Trace
 	// unread is the reason for which the pod cannot be read, and injection what the injection decided.
 	unread, injection string
+	// injectedBy is the cause of what the injection has changed; empty if it has changed nothing.
+	injectedBy string
 	// unpredicted are the webhooks whose changes are not known.
 	unpredicted []string
 }
@@ -139,10 +145,15 @@ func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) er
 			p.pods = append(p.pods, p.begin(ctx, o, t))
 		}
 	}
-	if err := p.webhooks.call(ctx, p.admission, p.pods); err != nil {
+	return p.complete(ctx, p.pods, p.pods)
+}
+
+// complete runs the webhooks for pods that have passed the steps before, and the second round for all.
+func (p *prediction) complete(ctx context.Context, called, all []*predicted) error {
+	if err := p.webhooks.call(ctx, p.admission, called); err != nil {
 		return err
 	}
-	for _, one := range p.pods {
+	for _, one := range all {
 		if one.Admission == nil {
 			continue
 		}
@@ -165,11 +176,16 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 		return one
 	}
 	one.Admission = p.admission.chain.New(r, one.trace)
+	p.first(ctx, one)
+	return one
+}
+
+// first runs the steps before webhooks.
+func (p *prediction) first(ctx context.Context, one *predicted) {
 	if one.trace != nil {
 		one.trace.Record(podParts(one.file), podParts(chain.Map(one.Pod)), chain.Cause{Step: "defaults", Detail: "Kubernetes " + p.server.Minor})
 	}
 	one.Mutate(ctx)
-	return one
 }
 
 // podRequest returns the request that creates the pod.

@@ -169,11 +169,12 @@ func takeOutcome(a *admissionCheck, one *predicted, outcome fn.Outcome, failed s
 	if one.trace == nil {
 		return a.replace(one, outcome.After)
 	}
-	before := chain.Map(one.Pod)
+	before, cause := chain.Map(one.Pod), causeOf(outcome)
 	if err := a.replace(one, outcome.After); err != nil {
 		return err
 	}
-	one.trace.Record(before, chain.Map(one.Pod), causeOf(outcome))
+	one.injectedBy = cause.Object
+	one.trace.Record(before, chain.Map(one.Pod), cause)
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	accountStep = "ServiceAccount"
 	// tokenPath is where pods have the token of their service account.
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
 	// mountableAnnotation has the API server restrict pods to the Secrets of their account.
@@ -42,11 +43,13 @@ func (a *Admission) applyAccount() error {
 		return a.checkAccount()
 	}
 	detail := "serviceAccountName: " + spec.ServiceAccountName
+	done := a.Trace.begin(a, Cause{Step: accountStep})
 	if spec.ServiceAccountName == "" {
 		spec.ServiceAccountName, detail = "default", "no serviceAccountName"
 	}
 	spec.DeprecatedServiceAccount = spec.ServiceAccountName
-	a.Trace.cause(Cause{Step: "ServiceAccount", Object: "ServiceAccount " + a.request.Namespace + "/" + spec.ServiceAccountName, Detail: detail})
+	a.Trace.cause(Cause{Step: accountStep, Detail: detail})
+	done()
 	account, err := a.account()
 	if err != nil {
 		return err
@@ -54,20 +57,30 @@ func (a *Admission) applyAccount() error {
 	if account == nil {
 		account = &corev1.ServiceAccount{}
 	}
-	if mountsToken(spec, account) {
+	object := "ServiceAccount " + a.request.Namespace + "/" + spec.ServiceAccountName
+	if mounts, cause := mountsToken(spec, account, object); mounts {
+		done = a.Trace.begin(a, cause)
 		mountToken(spec)
+		done()
 	}
 	if len(spec.ImagePullSecrets) == 0 && len(account.ImagePullSecrets) > 0 {
+		done = a.Trace.begin(a, Cause{Step: accountStep, Object: object, Path: []any{"imagePullSecrets"}, Detail: "no imagePullSecrets"})
 		spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
+		done()
 	}
 	return a.checkAccount()
 }
 
-func mountsToken(spec *corev1.PodSpec, account *corev1.ServiceAccount) bool {
-	if spec.AutomountServiceAccountToken != nil {
-		return *spec.AutomountServiceAccountToken
+// mountsToken reports whether the pod mounts the token of its account, and what decides it.
+func mountsToken(spec *corev1.PodSpec, account *corev1.ServiceAccount, object string) (bool, Cause) {
+	const field = "automountServiceAccountToken"
+	switch {
+	case spec.AutomountServiceAccountToken != nil:
+		return *spec.AutomountServiceAccountToken, Cause{Step: accountStep, Detail: field + ": true of the pod"}
+	case account.AutomountServiceAccountToken != nil:
+		return *account.AutomountServiceAccountToken, Cause{Step: accountStep, Object: object, Path: []any{field}, Detail: field + ": true"}
 	}
-	return account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken
+	return true, Cause{Step: accountStep, Object: object, Detail: "no " + field}
 }
 
 // mountToken mounts the token in each container that mounts nothing there.

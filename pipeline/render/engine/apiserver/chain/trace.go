@@ -4,6 +4,9 @@
 package chain
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -96,6 +99,17 @@ func (t *Trace) Record(before, after map[string]any, cause Cause) {
 	for _, c := range fields.Differences(before, after) {
 		t.Changes = append(t.Changes, Change{c, cause})
 	}
+}
+
+// Objects returns the objects that have changed the pod, in their order.
+func (t *Trace) Objects() []string {
+	seen := map[string]bool{}
+	for _, c := range t.Changes {
+		if c.Cause.Object != "" {
+			seen[c.Cause.Object] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // Reasons returns the fields in which the stored pod differs from the one of the file, each with the last change of it.

@@ -64,6 +64,14 @@ func (s *MutatingSet) Several() bool {
 	return s != nil && (len(s.bindings) > 1 || len(s.bindings) == 1 && s.bindings[0].Spec.ParamRef != nil && s.bindings[0].Spec.ParamRef.Selector != nil)
 }
 
+// Without returns the set without a policy.
+func (s *MutatingSet) Without(policy string) *MutatingSet {
+	out := *s
+	out.policies = maps.Clone(s.policies)
+	delete(out.policies, policy)
+	return &out
+}
+
 // Reinvokes reports whether a policy may change a pod in the second round too.
 func (s *MutatingSet) Reinvokes() bool {
 	if s == nil {
