@@ -7,6 +7,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/sidecar"
 )
 
 // Injector applies policies to documents. It is immutable and may be used by several goroutines at once.
@@ -29,6 +30,22 @@ func WithPods() Option { return engine.WithPods() }
 
 // WithTrace keeps every step of each decision.
 func WithTrace() Option { return engine.WithTrace() }
+
+// AdmissionRequest asks what MutatingAdmissionPolicies change of a pod, and AdmissionAnswer is what they change.
+type (
+	AdmissionRequest = engine.AdmissionRequest
+	AdmissionAnswer  = engine.AdmissionAnswer
+)
+
+// WithAdmission sets what evaluates MutatingAdmissionPolicies that a policy writes. It is called by several goroutines at once.
+func WithAdmission(evaluate func(AdmissionRequest) AdmissionAnswer) Option {
+	return engine.WithAdmission(evaluate)
+}
+
+// WrittenPolicies returns the MutatingAdmissionPolicies whose changes are written into a pod with these annotations.
+func WrittenPolicies(annotations map[string]string) []string {
+	return sidecar.WrittenPolicies(annotations)
+}
 
 // WithVersionFrom names what has set the version of Istio in the policies, such as a flag. Results name it as the source.
 func WithVersionFrom(source string) Option { return engine.WithVersionFrom(source) }

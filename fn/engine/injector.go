@@ -31,6 +31,8 @@ type Injector struct {
 	published *publishedObjects
 	// asIs has every pod stay as it is, but for what is published.
 	asIs bool
+	// evaluate evaluates MutatingAdmissionPolicies; nil where nothing can.
+	evaluate func(AdmissionRequest) AdmissionAnswer
 	// shapes are what is known of the shapes of workloads, nil where each is injected by itself; checksShapes has all take both ways.
 	shapes       *shapeTable
 	checksShapes bool
@@ -142,6 +144,7 @@ func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, 
 
 	plans, results := in.compilePolicies(surroundings)
 	report.Results = append(report.Results, results...)
+	report.Results = append(report.Results, checkAdmission(in, plans)...)
 	if report.Failed() {
 		return report, ctx.Err()
 	}

@@ -61,6 +61,10 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		if in.mode == v1alpha1.ModeRemove {
 			continue
 		}
+		if !p.Spec.Admission.WritesInjection() {
+			results = append(results, policyResult(p, result.Info, "spec.admission.steps.webhook", "the injection is not written into the workloads"))
+			continue
+		}
 		results = append(results, pl.prepareSidecars()...)
 		if p.Spec.Istio == nil {
 			continue

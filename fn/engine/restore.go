@@ -84,6 +84,9 @@ func (r *restoredPod) reportListed(report *podReport, pod map[string]any) {
 func (r *restoredPod) reportRemoved(report *podReport, plans []*compiledPolicy) {
 	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
 	for _, record := range r.sidecars {
+		if record.Policies != nil {
+			continue
+		}
 		has := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
 			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == record.Name })
 		})
@@ -368,8 +371,11 @@ func (a *attempt) applyAllPolicies() error {
 	if err := a.chooseSidecars(); err != nil {
 		return err
 	}
-	pod, err := a.injectSidecars(a.original, false)
+	pod, err := a.writePolicies(a.original)
 	if err != nil {
+		return err
+	}
+	if pod, err = a.injectSidecars(pod, false); err != nil {
 		return err
 	}
 	a.before = pod

@@ -100,7 +100,7 @@ type shapeRun struct {
 // newShapeRun returns nil where workloads are injected one by one: where the result of one may depend on more than its text, the policies and
 // what is known of its namespace.
 func (in *Injector) newShapeRun(plans []*compiledPolicy, s *cluster) *shapeRun {
-	if in.shapes == nil || in.mode != v1alpha1.ModeInject || in.keepPods || in.trace || in.asIs || s.decides || len(plans) == 0 {
+	if in.shapes == nil || in.mode != v1alpha1.ModeInject || in.keepPods || in.trace || in.asIs || s.decides || len(plans) == 0 || writesPolicies(plans) {
 		return nil
 	}
 	plain := len(s.namespaces)+len(s.accounts)+len(s.limits)+len(s.configMaps)+len(s.proxyConfigs)+len(s.webhooks)+len(s.locks)+len(s.planes) == 0

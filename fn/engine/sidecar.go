@@ -152,6 +152,7 @@ func (a *attempt) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 // finishSidecars leaves the records in the pod, and reports what was done and why.
 func (a *attempt) finishSidecars(pod map[string]any) (map[string]any, error) {
 	o := &a.outcome
+	a.reportPolicies()
 	var names, skipped []string
 	for _, s := range o.Sidecars {
 		action := "skipped"

@@ -20,6 +20,9 @@ import (
 // RecordPrefix begins the annotations that keep what was injected; the sidecar's name follows.
 const RecordPrefix = "sidecar.prerig.dev/"
 
+// PoliciesRecord is the name of the record of the changes of MutatingAdmissionPolicies. No sidecar has this name.
+const PoliciesRecord = "MutatingAdmissionPolicy"
+
 // Record is what one sidecar leaves in a pod, as the JSON of an annotation.
 type Record struct {
 	// Name of the sidecar; it is in the annotation's name.
@@ -32,6 +35,8 @@ type Record struct {
 	InitContainers []string `json:"initContainers,omitempty"`
 	Containers     []string `json:"containers,omitempty"`
 	Volumes        []string `json:"volumes,omitempty"`
+	// Policies are the MutatingAdmissionPolicies whose changes these are; nil for a sidecar.
+	Policies []string `json:"policies,omitempty"`
 	// Undo removes the sidecar.
 	podmap.Undo
 }
@@ -45,12 +50,22 @@ func (s *Sidecar) NewRecord(step int, before, after map[string]any) (Record, err
 	if s.Outside() {
 		r.Istio = v1alpha1.IstioOutside
 	}
+	return r.withChange(before, after)
+}
+
+// NewPoliciesRecord makes the record of the changes of MutatingAdmissionPolicies, which come before all sidecars.
+func NewPoliciesRecord(policies []string, before, after map[string]any) (Record, error) {
+	return Record{Name: PoliciesRecord, Step: 1, Istio: v1alpha1.IstioInside, Policies: policies}.withChange(before, after)
+}
+
+// withChange returns the record with what reverts the change.
+func (r Record) withChange(before, after map[string]any) (Record, error) {
 	r.InitContainers = addedNames(before, after, initContainersKey)
 	r.Containers = addedNames(before, after, containersKey)
 	r.Volumes = addedNames(before, after, "volumes")
 	var err error
 	if r.Undo, err = podmap.NewUndo(before, withoutEmpty(after)); err != nil {
-		return Record{}, fmt.Errorf("recording sidecar %s: %w", s.Name(), err)
+		return Record{}, fmt.Errorf("recording sidecar %s: %w", r.Name, err)
 	}
 	return r, nil
 }
@@ -134,6 +149,19 @@ func Records(pod map[string]any) ([]Record, map[string]any, error) {
 	return records, withoutEmpty(pod), nil
 }
 
+// WrittenPolicies returns the MutatingAdmissionPolicies whose changes are written into a pod with these annotations.
+func WrittenPolicies(annotations map[string]string) []string {
+	text, ok := annotations[RecordPrefix+PoliciesRecord]
+	if !ok {
+		return nil
+	}
+	record, err := readRecord(PoliciesRecord, text)
+	if err != nil {
+		return nil // what is wrong with it is reported when it is removed
+	}
+	return record.Policies
+}
+
 func readRecord(name string, v any) (Record, error) {
 	text, ok := v.(string)
 	if !ok {
@@ -154,7 +182,7 @@ func readRecord(name string, v any) (Record, error) {
 	if !isInt || !ok {
 		return Record{}, fmt.Errorf("step or istio is missing")
 	}
-	for key, to := range map[string]*[]string{initContainersKey: &r.InitContainers, containersKey: &r.Containers, "volumes": &r.Volumes} {
+	for key, to := range map[string]*[]string{initContainersKey: &r.InitContainers, containersKey: &r.Containers, "volumes": &r.Volumes, "policies": &r.Policies} {
 		list, _ := m[key].([]any)
 		for _, e := range list {
 			s, _ := e.(string)

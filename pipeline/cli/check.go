@@ -137,6 +137,7 @@ func (c *checkRun) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if c.gate {
+		request.Options.AddPolicies(c.allPolicies())
 		found, err := c.askGate(ctx, request, all.input, old)
 		if err != nil {
 			return err

@@ -250,6 +250,7 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 	if r.istio != "" {
 		opts = append(slices.Clip(opts), fn.WithVersionFrom("--istio-version"))
 	}
+	answers := newAdmissionAnswers()
 	before, total := 0, 0
 	for _, g := range r.groups {
 		total += len(g.batch.Items())
@@ -265,14 +266,14 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 				p.Spec.Mode = mode
 			}
 		}
-		in, err := fn.New(g.policies, opts...)
+		in, err := fn.New(g.policies, append(slices.Clip(opts), fn.WithAdmission(answers.evaluate))...)
 		if err != nil {
 			return nil, err
 		}
 		if r.published != nil {
 			in = in.WithPublished(r.published)
 		}
-		if g.report, err = g.batch.Run(ctx, in); err != nil {
+		if err := runGroup(ctx, g, in, answers); err != nil {
 			return g.report, err
 		}
 		whole.Added = append(whole.Added, g.report.Added...)

@@ -99,7 +99,8 @@ func compileAndTestPolicy(ctx context.Context, policy *policyv1alpha1.InjectionP
 			err = fault.Recovered(cause)
 		}
 	}()
-	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{policy}, fn.WithWorkers(1))
+	unused := func(fn.AdmissionRequest) fn.AdmissionAnswer { return fn.AdmissionAnswer{} } // the renderer has its own
+	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{policy}, fn.WithWorkers(1), fn.WithAdmission(unused))
 	if err != nil {
 		return nil, err
 	}

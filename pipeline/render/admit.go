@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -146,4 +147,21 @@ func (p *Pool) Admit(ctx context.Context, request AdmitRequest) ([]AdmittedPod, 
 		return nil
 	})
 	return pods, err
+}
+
+// MutateRequest asks what MutatingAdmissionPolicies change of pods.
+type MutateRequest struct {
+	Pods []fn.AdmissionRequest `json:"pods"`
+}
+
+// Mutate returns the answers to requests, in their order.
+func (p *Pool) Mutate(ctx context.Context, requests []fn.AdmissionRequest) ([]fn.AdmissionAnswer, error) {
+	var answers []fn.AdmissionAnswer
+	err := p.runTask(ctx, taskOf(frameMutate, MutateRequest{requests}), func(content []byte) error {
+		if json.Unmarshal(content, &answers) != nil || len(answers) != len(requests) {
+			return protocolError("answers that cannot be read")
+		}
+		return nil
+	})
+	return answers, err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -34,6 +35,7 @@ type Task struct {
 	// Gate asks for a check of objects, Chart for the manifests of a chart, and Archive for a check of a chart's archive.
 	Gate    *GateRequest
 	Admit   *AdmitRequest // asks for the pods that an API server stores
+	Mutate  *MutateRequest
 	Chart   *ChartRequest
 	Archive *ArchiveRequest
 }
@@ -55,6 +57,8 @@ func (c *Connection) Next() (*Task, error) {
 		err = json.Unmarshal(content, &task.Gate)
 	case frameAdmit:
 		err = json.Unmarshal(content, &task.Admit)
+	case frameMutate:
+		err = json.Unmarshal(content, &task.Mutate)
 	case frameChart:
 		err = json.Unmarshal(content, &task.Chart)
 	case frameArchive:
@@ -111,17 +115,16 @@ func (c *Connection) SendIsolation(isolation Isolation) error {
 }
 
 // SendManifests answers Task.Chart.
-func (c *Connection) SendManifests(manifests []Manifest) error {
-	text, err := json.Marshal(manifests)
-	if err != nil {
-		return err
-	}
-	return c.sendFrame(frameResult, text)
-}
+func (c *Connection) SendManifests(manifests []Manifest) error { return c.sendResult(manifests) }
 
 // SendPods answers Task.Admit.
-func (c *Connection) SendPods(pods []AdmittedPod) error {
-	text, err := json.Marshal(pods)
+func (c *Connection) SendPods(pods []AdmittedPod) error { return c.sendResult(pods) }
+
+// SendAnswers answers Task.Mutate.
+func (c *Connection) SendAnswers(answers []fn.AdmissionAnswer) error { return c.sendResult(answers) }
+
+func (c *Connection) sendResult(value any) error {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}

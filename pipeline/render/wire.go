@@ -31,6 +31,7 @@ const (
 	frameInspect  = 'I' // to the renderer instead of a request, empty; from it: Isolation
 	frameGate     = 'G' // to the renderer instead of a request: GateRequest; it ends with frameDone
 	frameAdmit    = 'M' // to the renderer instead of a request: AdmitRequest; it ends with frameResult
+	frameMutate   = 'W' // to the renderer instead of a request: MutateRequest; it ends with frameResult
 	frameChart    = 'C' // to the renderer instead of a request: ChartRequest; it asks for files, and ends with frameResult
 	frameArchive  = 'V' // to the renderer instead of a request: ArchiveRequest; it ends with frameResult
 	frameResult   = 'S' // from the renderer: ChartResult, or empty

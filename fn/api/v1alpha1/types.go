@@ -85,6 +85,8 @@ type InjectionPolicySpec struct {
 	Workloads []WorkloadKind `json:"workloads,omitempty"`
 	// Sidecars are sidecars that are not Istio's.
 	Sidecars []Sidecar `json:"sidecars,omitempty"`
+	// Admission sets which steps of the API server's admission are written into workloads, and which are only predicted.
+	Admission *PodAdmission `json:"admission,omitempty"`
 	// Images pins the images of injected containers to digests, or those of all.
 	Images *Images `json:"images,omitempty"`
 	// Lint sets which rules are checked and how severe they are.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -21,7 +22,7 @@ func (ps *problems) validate(p *InjectionPolicy) {
 		ps.Add([]any{"metadata", "name"}, "is empty")
 	}
 	s, at := p.Spec, []any{"spec"}
-	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil {
+	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil && !s.Admission.WritesPolicies() {
 		ps.Add(at, "names nothing to inject; add istio or sidecars")
 	}
 	if s.From == FromCluster && s.Istio != nil && s.Istio.Injector.ConfigMap != nil {
@@ -29,6 +30,9 @@ func (ps *problems) validate(p *InjectionPolicy) {
 	}
 	if s.Istio != nil {
 		ps.validateIstio(child(at, "istio"), s.Istio)
+	}
+	if s.Admission != nil {
+		ps.validateAdmission(child(at, "admission"), s.Admission)
 	}
 	ps.validateNamespaces(at, s)
 	for i, w := range s.Workloads {
@@ -56,6 +60,24 @@ func IsIstioVersion(text string) bool { return istioVersion.MatchString(text) }
 
 // IsKubernetesVersion reports whether a text is what kubernetesVersion can be, such as 1.34, v1.34.2 and 1.34.2-gke.100.
 func IsKubernetesVersion(text string) bool { return kubernetesVersion.MatchString(text) }
+
+func (ps *problems) validateAdmission(at []any, a *PodAdmission) {
+	for _, step := range slices.Sorted(maps.Keys(a.Steps)) {
+		here := child(child(at, "steps"), step)
+		switch {
+		case !slices.Contains(AdmissionSteps, step):
+			ps.Add(here, "is not a step of admission%s: there are %s", strict.DidYouMean(step, AdmissionSteps), strings.Join(AdmissionSteps, ", "))
+		case a.Steps[step] == StepWrite && step != StepWebhook && step != StepMutatingPolicies:
+			ps.Add(here, "cannot be written, because the API server takes this step again with each pod; use Predict or Ignore")
+		}
+	}
+	switch {
+	case a.WritesPolicies() && strings.TrimSpace(a.Policies) == "":
+		ps.Add(child(at, "policies"), "is empty, and steps writes MutatingAdmissionPolicies; add them with their bindings, as prerig capture writes them")
+	case !a.WritesPolicies() && a.Policies != "":
+		ps.Add(child(at, "policies"), "has no effect without steps.%s: Write; prerig admit --cluster predicts the policies of a cluster", StepMutatingPolicies)
+	}
+}
 
 func (ps *problems) validateIstio(at []any, i *Istio) {
 	if i.Version != "" && !IsIstioVersion(i.Version) {

@@ -19,6 +19,7 @@ var enums = map[string][]string{
 	"Istio.RuntimeWebhook":                 {"Keep", "Disable"},
 	"LabelSelectorRequirement.Operator":    {"In", "NotIn", "Exists", "DoesNotExist"},
 	"Lint.Rules":                           {"Error", "Warning", "Info", "Off"},
+	"PodAdmission.Steps":                   {"Write", "Predict", "Ignore"},
 	"SidecarOrder.InitPosition":            {"First", "Last", "Before", "After"},
 	"SidecarOrder.Istio":                   {"Inside", "Outside"},
 	"SidecarOrder.Position":                {"First", "Last", "Before", "After"},

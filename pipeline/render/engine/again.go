@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver"
 )
 
 // pristineSchema is the version of the schema that kustomize has before anything has set one.
@@ -90,6 +91,6 @@ func (p *compiledPolicies) compiledInjector() (*fn.Injector, error) {
 		return p.injector, nil
 	}
 	var err error
-	p.injector, err = fn.New(p.policies)
+	p.injector, err = fn.New(p.policies, fn.WithAdmission(apiserver.NewMutator().Evaluate))
 	return p.injector, err
 }

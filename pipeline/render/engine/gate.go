@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -25,7 +26,7 @@ func (w *renderWorker) isGated() bool { return w.request.Schemas != nil || w.req
 
 // checkGate holds the objects of the result against the schemas and the admission that the pipeline names. What is found are results;
 // whether they stop anything is not decided here.
-func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
+func (w *renderWorker) checkGate(ctx context.Context, policies []*policyv1alpha1.InjectionPolicy, items []fn.Item) error {
 	if !w.isGated() {
 		return nil
 	}
@@ -33,6 +34,7 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	if err != nil {
 		return err
 	}
+	options.AddPolicies(policies)
 	var locate func(map[string]any, []any) *result.File // a field of an object without a place
 	if w.response.Type == v1alpha1.BuildKustomize {
 		locate = w.written.locateWrittenField

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver"
 	"github.com/prerig/prerig/pipeline/render/reference"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -203,7 +204,7 @@ func (k *kptBuild) runFunction(ctx context.Context, p *kptPackage, function kptF
 	if err != nil {
 		return nil, err
 	}
-	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{policy})
+	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{policy}, fn.WithAdmission(apiserver.NewMutator().Evaluate))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver"
 )
@@ -88,6 +89,13 @@ func answerSafely(connection *render.Connection, task *render.Task) (answer func
 	case task.Admit != nil:
 		pods, err := apiserver.Admit(ctx, task.Admit)
 		return func() error { return connection.SendPods(pods) }, err
+	case task.Mutate != nil:
+		mutator := apiserver.NewMutator()
+		var answers []fn.AdmissionAnswer
+		for _, one := range task.Mutate.Pods {
+			answers = append(answers, mutator.Evaluate(one))
+		}
+		return func() error { return connection.SendAnswers(answers) }, nil
 	case task.Chart != nil:
 		manifests, err := renderChart(ctx, connection.Files(), task.Chart)
 		return func() error { return connection.SendManifests(manifests) }, err

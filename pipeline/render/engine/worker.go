@@ -68,7 +68,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		return err
 	}
 	w.response.Results = append(w.response.Results, invalid...)
-	if err := w.checkGate(ctx, items); err != nil {
+	if err := w.checkGate(ctx, policies.policies, items); err != nil {
 		return err
 	}
 	return w.addObjects(items)

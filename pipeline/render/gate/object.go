@@ -60,6 +60,10 @@ type Options struct {
 	Parameters []string
 	// NodeSelectors reports whether the API server runs the admission plugin PodNodeSelector.
 	NodeSelectors bool
+	// Written are the texts of spec.admission.policies of InjectionPolicies, which describe the cluster as the catalog does, and Ignored
+	// the steps of admission that are left out.
+	Written []string `json:"written,omitempty"`
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 // IsComplete reports whether the catalog has all objects of a kind.

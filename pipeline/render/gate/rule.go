@@ -49,6 +49,7 @@ const (
 	CodeInjectionAltered = "injection-altered"
 
 	CodeRejected        = "admission-rejected"
+	CodeWrittenAgain    = "admission-written-again"
 	CodePolicyDenied    = "policy-denied"
 	CodePolicyWarning   = "policy-warning"
 	CodePolicyAudit     = "policy-audit"
@@ -151,6 +152,11 @@ var rules = []Rule{
 		CodeRejected, "An admission plugin or mutating policy rejects the pod", result.Error,
 		"The API server refuses the pod; a workload has no pods then.",
 		"Change the pod, or the object of the cluster that the message names.",
+	},
+	{
+		CodeWrittenAgain, "A mutating policy changes a pod again that has its changes already", result.Error,
+		"The pod that runs is not the one that was reviewed; a policy that adds to a list adds its element twice.",
+		"Change the policy so that it leaves pods with its changes alone, or set Predict instead of Write in spec.admission.steps.",
 	},
 	{
 		CodePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,

@@ -32,6 +32,7 @@ type admissionCheck struct {
 	maker    *request.Maker
 	chain    *chain.Cluster
 	registry *workload.Registry
+	options  *gate.Options
 	kinds    map[schema.GroupVersionKind]request.Kind
 	// sources maps kind and name to the policies and bindings, for findings about them.
 	sources map[[2]string]gate.Object
@@ -51,9 +52,17 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	if err != nil {
 		return nil, err
 	}
-	known := slices.Concat(o.Catalog, objects) // those that come with the objects replace those of the cluster
+	var written []gate.Object
+	for _, text := range o.Written {
+		more, err := gate.AdmissionObjects(text)
+		if err != nil {
+			return nil, err
+		}
+		written = append(written, more...)
+	}
+	known := slices.Concat(written, o.Catalog, objects) // those that come with the objects replace those of the cluster
 	a := &admissionCheck{
-		registry: registry, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
+		registry: registry, options: &o, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
 		problems: map[[2]string][]policy.Problem{},
 		maker:    &request.Maker{Server: server}, notEvaluated: map[policy.Lack]string{},
 	}
@@ -216,7 +225,11 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 
 // checkPod reports the verdicts on a new pod as mutating admission makes it.
 func (c *checker) checkPod(ctx context.Context, o gate.Object, r *request.Request) {
-	a := c.admission.chain.New(r, nil)
+	var trace *chain.Trace
+	if len(writtenPolicies(r)) > 0 {
+		trace = &chain.Trace{}
+	}
+	a := c.admission.chain.New(r, trace)
 	a.Mutate(ctx)
 	a.Again(ctx)
 	a.Finish()
@@ -225,6 +238,7 @@ func (c *checker) checkPod(ctx context.Context, o gate.Object, r *request.Reques
 			c.admission.notEvaluated[one] = cmp.Or(r.Of, o.Ref().String())
 		}
 	}
+	checkWritten(c, o, r, a)
 	if a.Rejected != "" && !strings.HasPrefix(a.Rejected, "LimitRanger") { // lint reports these
 		message := a.Rejected
 		if r.Of != "" {
@@ -263,12 +277,17 @@ func (c *checker) addUnread(o gate.Object, err error) {
 }
 
 func (c *checker) checkRequest(ctx context.Context, o gate.Object, r *request.Request) {
-	c.checkPodSecurity(o, r)
+	if !c.admission.options.Ignores("PodSecurity") {
+		c.checkPodSecurity(o, r)
+	}
 	c.addDecisions(ctx, o, r)
 }
 
 // addDecisions reports the verdicts of policies on a request.
 func (c *checker) addDecisions(ctx context.Context, o gate.Object, r *request.Request) {
+	if c.admission.options.Ignores("ValidatingAdmissionPolicy") {
+		return
+	}
 	for _, d := range c.admission.policies.Evaluate(ctx, r) {
 		message := d.Message
 		if r.Of != "" {

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render"
@@ -43,6 +44,10 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 		objects = inNamespace(server, objects, g.Namespace, g.TargetNamespace)
 		groups, all = append(groups, objects), append(all, objects...)
 	}
+	policies, err := parseGroupPolicies(asked.Groups, &options)
+	if err != nil {
+		return nil, err
+	}
 	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
 	c.addDefinitions(all, options.Catalog)
 	if c.admission, err = c.newAdmission(all, options); err != nil {
@@ -60,7 +65,7 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 	var out []render.AdmittedPod
 	for i, objects := range groups {
 		p := &prediction{checker: c, why: asked.Why, created: asked.Created, written: written}
-		if p.webhooks, err = newWebhooks(asked.Groups[i].Policies, known); err != nil {
+		if p.webhooks, err = newWebhooks(policies[i], known); err != nil {
 			return nil, err
 		}
 		if err := p.admitObjects(ctx, objects); err != nil {
@@ -73,6 +78,24 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 		if err := p.nameCauses(ctx, out[first:]); err != nil {
 			return nil, err
 		}
+	}
+	return out, nil
+}
+
+// parseGroupPolicies returns the policies of groups, and adds to the options what they describe of the cluster's admission.
+func parseGroupPolicies(groups []render.AdmitGroup, options *gate.Options) ([][]*v1alpha1.InjectionPolicy, error) {
+	var out [][]*v1alpha1.InjectionPolicy
+	for _, g := range groups {
+		var policies []*v1alpha1.InjectionPolicy
+		for _, text := range g.Policies {
+			p, err := v1alpha1.Parse(text)
+			if err != nil {
+				return nil, err
+			}
+			policies = append(policies, p)
+		}
+		options.AddPolicies(policies)
+		out = append(out, policies)
 	}
 	return out, nil
 }

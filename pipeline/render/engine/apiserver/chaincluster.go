@@ -18,7 +18,7 @@ import (
 // schemas report it.
 func newChain(known []gate.Object, server defaults.Server, o gate.Options) *chain.Cluster {
 	c := &chain.Cluster{
-		Server: server, IsComplete: o.IsComplete, NodeSelectors: o.NodeSelectors,
+		Server: server, IsComplete: o.IsComplete, NodeSelectors: o.NodeSelectors, Ignored: o.Ignored,
 		LimitRanges: map[string][]chain.LimitRange{}, Accounts: map[string]*corev1.ServiceAccount{},
 		Priorities: map[string]*chain.PriorityClass{}, Runtimes: map[string]*chain.RuntimeClass{},
 		Namespaces: map[string]*corev1.Namespace{}, Quotas: map[string][]*corev1.ResourceQuota{},

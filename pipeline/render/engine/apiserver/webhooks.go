@@ -32,14 +32,14 @@ type webhooks struct {
 	known []*admissionv1.MutatingWebhookConfiguration
 }
 
-// newWebhooks reads the policies and configurations.
-func newWebhooks(policies [][]byte, known []gate.Object) (*webhooks, error) {
+// newWebhooks reads the configurations, and takes policies without those whose injection is to be ignored.
+func newWebhooks(policies []*v1alpha1.InjectionPolicy, known []gate.Object) (*webhooks, error) {
 	w := &webhooks{}
-	for _, text := range policies {
-		p, err := v1alpha1.Parse(text)
-		if err != nil {
-			return nil, err
+	for _, p := range policies {
+		if slices.Contains(p.Spec.Admission.Ignored(), v1alpha1.StepWebhook) || p.Spec.Istio == nil && len(p.Spec.Sidecars) == 0 {
+			continue
 		}
+		p.Spec.Admission = nil // the steps before the injection are those of the prediction
 		p.Spec.Mode, p.Spec.Images, p.Spec.Lint = v1alpha1.ModeInject, nil, &v1alpha1.Lint{Disabled: true}
 		if p.Spec.Istio != nil {
 			p.Spec.Istio.RuntimeWebhook = v1alpha1.RuntimeWebhookKeep

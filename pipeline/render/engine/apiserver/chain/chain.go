@@ -39,7 +39,11 @@ type Cluster struct {
 	NodeSelectors bool
 	// Policies are the MutatingAdmissionPolicies.
 	Policies *policy.MutatingSet
+	// Ignored are the names of steps that are left out.
+	Ignored []string
 }
+
+func (c *Cluster) ignores(step string) bool { return slices.Contains(c.Ignored, step) }
 
 func (c *Cluster) isComplete(kind string) bool { return c.IsComplete != nil && c.IsComplete(kind) }
 
@@ -178,6 +182,9 @@ func (a *Admission) mutate(ctx context.Context) {
 		if a.Rejected != "" {
 			return
 		}
+		if a.cluster.ignores(p.name) {
+			continue
+		}
 		if err := a.traced(p.name, func() error { return p.admit(a) }); err != nil {
 			a.reject(p.name, err)
 		}
@@ -193,7 +200,7 @@ func (a *Admission) traced(step string, do func() error) error {
 
 // runPolicies evaluates the MutatingAdmissionPolicies.
 func (a *Admission) runPolicies(ctx context.Context) {
-	if a.Rejected != "" || a.cluster.Policies.Empty() {
+	if a.Rejected != "" || a.cluster.Policies.Empty() || a.cluster.ignores("MutatingAdmissionPolicy") {
 		return
 	}
 	if a.policies == nil {
@@ -239,7 +246,7 @@ func (a *Admission) Again(ctx context.Context) bool {
 func (a *Admission) Finish() {
 	_ = a.traced("storage", func() error { a.prepare(); return nil })
 	for _, p := range plugins {
-		if p.validate == nil || a.Rejected != "" {
+		if p.validate == nil || a.Rejected != "" || a.cluster.ignores(p.name) {
 			continue
 		}
 		if err := p.validate(a); err != nil {

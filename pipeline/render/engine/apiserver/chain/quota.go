@@ -15,6 +15,9 @@ import (
 // CheckQuotas rejects a pod that lacks a request or limit that a ResourceQuota of its namespace demands, or that alone
 // asks for more than one allows. How much other pods use is not known.
 func (a *Admission) CheckQuotas() {
+	if a.cluster.ignores("ResourceQuota") {
+		return
+	}
 	for _, quota := range a.cluster.Quotas[a.request.Namespace] {
 		name := a.request.Namespace + "/" + quota.Name
 		if len(quota.Spec.Scopes) > 0 || quota.Spec.ScopeSelector != nil {
