@@ -17,28 +17,46 @@ func HasAddress(service map[string]any) bool {
 	return address != "None" && sort != "ExternalName"
 }
 
-// NeedsProxy reports whether a trafficPolicy of a DestinationRule has something that only Envoy does. Mutual TLS of the mesh is what ztunnel
-// uses in any case, and plain text is what it uses where the other end is not in the mesh.
-func NeedsProxy(traffic map[string]any) bool {
+// NeedsProxy reports whether a trafficPolicy of a DestinationRule has something that only Envoy does.
+func NeedsProxy(traffic map[string]any) bool { return len(ProxySettings(traffic)) > 0 }
+
+// ProxySettings returns the fields of a trafficPolicy that only Envoy follows, in order. Mutual TLS of the mesh is what ztunnel uses in any case,
+// plain text is what it uses where the other end is not in the mesh, and a simple load balancing spreads load as ztunnel does.
+func ProxySettings(traffic map[string]any) (out []string) {
 	for _, key := range podmap.SortedKeys(traffic) {
 		fields, _ := traffic[key].(map[string]any)
 		switch key {
 		case "port":
 		case "tls":
 			if OriginatesTLS(map[string]any{"tls": fields}) {
-				return true
+				out = append(out, key)
+			}
+		case "loadBalancer":
+			if !spreadsLoad(fields) {
+				out = append(out, key)
 			}
 		case "portLevelSettings":
-			if slices.ContainsFunc(podmap.Maps(traffic[key]), NeedsProxy) {
-				return true
+			for _, one := range podmap.Maps(traffic[key]) {
+				out = append(out, ProxySettings(one)...)
 			}
 		default:
 			if len(fields) > 0 {
-				return true
+				out = append(out, key)
 			}
 		}
 	}
-	return false
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// spreadsLoad reports whether a load balancer has nothing but an algorithm by which all pods get a share.
+func spreadsLoad(fields map[string]any) bool {
+	for key, value := range fields {
+		if key != "simple" || value == "PASSTHROUGH" {
+			return false
+		}
+	}
+	return true
 }
 
 // OriginatesTLS reports whether a trafficPolicy makes clients use TLS that is not that of the mesh.

@@ -135,27 +135,30 @@ func isEverywhere(peer map[string]any) bool {
 	return ok && len(namespaces) == 0 && len(podmap.MapAt(peer, "podSelector")) == 0
 }
 
-// checkProbeAddress reports, for each namespace, the first policy that keeps probes from a pod: they come from the node without ambient
-// mode, which network plugins let through, and from a link-local address with it.
+// checkProbeAddress reports the first policy that keeps probes from each pod: they come from the node without ambient mode, which network plugins
+// let through, and from a link-local address with it.
 func checkProbeAddress(s *workloadSet) (out []setFinding) {
-	reported := map[string]bool{}
+	reported := map[*Summary]bool{}
 	for _, n := range s.objects["NetworkPolicy"] {
-		if reported[n.scope] || !limitsIngress(n.spec) {
+		if !limitsIngress(n.spec) {
 			continue
 		}
+		var kept []*Summary
 		pods, _ := s.enrolledPods(n)
 		for _, pod := range pods {
-			if !pod.probed || s.allowsProbes(n.scope, pod) {
-				continue
+			if pod.probed && !reported[pod] && !s.allowsProbes(n.scope, pod) {
+				reported[pod] = true
+				kept = append(kept, pod)
 			}
-			reported[n.scope] = true
-			field := "spec.ingress"
-			if n.spec["ingress"] == nil {
-				field = "spec.podSelector"
-			}
-			out = append(out, n.newFinding(field, fmt.Sprintf("no rule lets probes of %s in, which come from %s", pod.ref, ambient.ProbeAddress)))
-			break
 		}
+		if len(kept) == 0 {
+			continue
+		}
+		field := "spec.ingress"
+		if n.spec["ingress"] == nil {
+			field = "spec.podSelector"
+		}
+		out = append(out, n.newFinding(field, fmt.Sprintf("no rule lets probes of %s in, which come from %s", describePods(kept), ambient.ProbeAddress)))
 	}
 	return out
 }

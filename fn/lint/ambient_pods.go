@@ -134,8 +134,9 @@ var sidecarPrefixes = []string{
 	"prometheus.istio.io/", "policy.istio.io/",
 }
 
+// checkSidecarSettings leaves out pods that cannot move because of SPIRE, which keep their sidecars with all settings.
 func checkSidecarSettings(p *pod) (out []finding) {
-	if !p.isAmbient() {
+	if !p.isAmbient() || len(checkSPIRE(p)) > 0 {
 		return nil
 	}
 	for _, key := range sortedKeys(p.annotations) {

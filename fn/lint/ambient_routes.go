@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
@@ -109,36 +110,56 @@ func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
 func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 	for _, d := range s.objects["DestinationRule"] {
 		host := textOf(d.spec["host"])
-		field, message, unsure := lostSettings(s, d, host)
-		if field == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
+		lost := lostSettings(s, d, host)
+		if lost.field == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
 			continue
 		}
 		if what := s.withoutWaypoint(d, host); what != "" {
-			one := d.newFinding(field, fmt.Sprintf("calls of pods in ambient mode to %s %s: %s has no waypoint", host, message, what))
-			one.unsure = unsure
+			one := d.newFinding(lost.field, fmt.Sprintf("calls of pods in ambient mode to %s %s: %s has no waypoint", host, lost.message, what))
+			one.unsure = lost.unsure
 			out = append(out, one)
 		}
 	}
 	return out
 }
 
-// lostSettings returns the field of a DestinationRule that ztunnel does not follow, and what happens to calls by that; "" if none has an effect.
-// Subsets have one by the routes that choose them; where no route among the files does, it is unsure.
-func lostSettings(s *workloadSet, d *objectFacts, host string) (field, message string, unsure bool) {
+// lostSetting is the field of a DestinationRule that ztunnel does not follow, and what happens to calls by that.
+type lostSetting struct {
+	field, message string
+	// unsure reports that it may have no effect: no route among the files chooses the subsets, or load is spread all the same.
+	unsure bool
+}
+
+// lostSettings has no field if none of the rule has an effect. Subsets have one by the routes that choose them.
+func lostSettings(s *workloadSet, d *objectFacts, host string) lostSetting {
 	traffic := podmap.MapAt(d.spec, "trafficPolicy")
+	if ambient.OriginatesTLS(traffic) {
+		return lostSetting{"spec.trafficPolicy", "leave the pod without the TLS that a sidecar added", false}
+	}
 	forPods, forGateways := choosesSubset(s, d, host)
 	_, scope, ok := s.routeTarget(d, host)
-	switch {
-	case ambient.OriginatesTLS(traffic):
-		return "spec.trafficPolicy", "leave the pod without the TLS that a sidecar added", false
-	case forPods && (!ok || s.ambient.has(scope)):
-		return "spec.subsets", "do not follow subsets", false
-	case ambient.NeedsProxy(traffic):
-		return "spec.trafficPolicy", "do not follow its settings", false
-	case d.spec["subsets"] != nil && !forPods && !forGateways && s.ambient.has(scope):
-		return "spec.subsets", "do not follow subsets", true
+	settings, field := ambient.ProxySettings(traffic), "spec.trafficPolicy"
+	if forPods && (!ok || s.ambient.has(scope)) {
+		settings, field = append([]string{"subsets"}, settings...), "spec.subsets"
 	}
-	return "", "", false
+	switch {
+	case len(settings) > 0:
+		return lostSetting{field, "do not follow " + joinWords(settings), false}
+	case d.spec["subsets"] != nil && !forPods && !forGateways && s.ambient.has(scope):
+		return lostSetting{"spec.subsets", "do not follow subsets", true}
+	case len(podmap.MapAt(traffic, "loadBalancer")) > 0:
+		return lostSetting{"spec.trafficPolicy.loadBalancer", "are spread by connections and not by requests", true}
+	}
+	return lostSetting{}
+}
+
+// joinWords lists words as a sentence does.
+func joinWords(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // choosesSubset reports whether VirtualServices choose subsets of a DestinationRule for calls of pods, and for those of gateways.

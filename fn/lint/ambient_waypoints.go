@@ -144,6 +144,37 @@ func (s *workloadSet) enforcedAt(service *serviceFacts, waypoint ambient.Referen
 	return nil
 }
 
+// guardKinds are the kinds of policies that reject or change requests; without the others, a request is the same.
+var guardKinds = []string{"AuthorizationPolicy", "RequestAuthentication", "WasmPlugin"}
+
+// admitsOnly reports whether ztunnel lets nothing but the waypoint call the pods of a Service: ALLOW policies select them, and have no other
+// principal.
+func admitsOnly(s *workloadSet, service *serviceFacts, waypoint ambient.Reference) bool {
+	admits := false
+	for _, o := range s.objects["AuthorizationPolicy"] {
+		selector := stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
+		if o.scope != service.scope && o.scope != s.root || len(ambient.Targets(o.spec)) > 0 || ambient.Action(o.spec) != "ALLOW" || !hasLabels(service.selector, selector) {
+			continue
+		}
+		for _, rule := range podmap.Maps(o.spec["rules"]) {
+			if !onlyFrom(rule, "/ns/"+waypoint.Namespace+"/sa/"+waypoint.Name) {
+				return false
+			}
+		}
+		admits = true
+	}
+	return admits
+}
+
+// onlyFrom reports whether a rule matches no source but a principal.
+func onlyFrom(rule map[string]any, principal string) bool {
+	from := podmap.Maps(rule["from"])
+	return len(from) > 0 && !slices.ContainsFunc(from, func(one map[string]any) bool {
+		names := textsOf(podmap.MapAt(one, "source")["principals"])
+		return len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return !strings.HasSuffix(name, principal) })
+	})
+}
+
 // checkIngressPassesWaypoint is about Services that gateways call. Source: ingressUseWaypointFromLabels in
 // pilot/pkg/serviceregistry/ambient/services.go.
 func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
@@ -234,7 +265,8 @@ func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
 			if service.scope != ns.Name || !ok {
 				continue
 			}
-			if policy := s.enforcedAt(service, waypoint); policy != nil {
+			policy := s.enforcedAt(service, waypoint)
+			if policy != nil && slices.Contains(guardKinds, policy.Kind) && !admitsOnly(s, service, waypoint) {
 				out = append(out, newNamespaceFinding(ns, ambient.DataplaneMode, fmt.Sprintf(
 					"pods with a sidecar in other namespaces (%d), such as %s, do not pass the waypoint, where %s is enforced", len(callers), caller.ref, policy)))
 				break
