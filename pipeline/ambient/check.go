@@ -11,6 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -18,7 +19,7 @@ import (
 // group is the beginning of the codes of the rules about ambient mode.
 const group = "PR9"
 
-// findings are those of the rules about ambient mode.
+// findings are those of the rules about ambient mode in some namespaces and in the root namespace, with the changes so far.
 func (t *tree) findings(planned []string) (result.Results, error) {
 	off := map[string]string{}
 	for _, r := range lint.Rules() {
@@ -36,14 +37,17 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 	for _, ns := range around.Namespaces {
 		labels[ns.Name] = ns.Labels
 	}
-	origin := map[*result.File]*object{}
+	of := map[*result.File]*object{}
 	var found result.Results
 	var pods []lint.Summary
 	for _, o := range t.objects {
+		if !concerns(t, o, planned) {
+			continue
+		}
 		file := &result.File{Path: t.files[o.file].Path, Index: o.doc}
-		origin[file] = o
+		of[file] = o
 		if lint.ReadsKind(o.apiVersion, o.kind) {
-			around.Objects = append(around.Objects, lint.Object{APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, Namespace: o.namespace, Object: o.value, File: file})
+			around.Objects = append(around.Objects, lint.Object{APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, Namespace: o.namespace, Object: t.current(o), File: file})
 			continue
 		}
 		for _, template := range o.templates {
@@ -51,8 +55,10 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 				APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, Namespace: o.namespace, Field: template.Field, After: template.Pod, File: file,
 				NamespaceLabels: labels[o.namespace], NamespaceKnown: labels[o.namespace] != nil,
 			}
-			ofPod, _ := lint.Check(in, severities)
-			found = append(found, ofPod...)
+			if o.namespace == t.options.RootNamespace || slices.Contains(planned, o.namespace) {
+				ofPod, _ := lint.Check(in, severities)
+				found = append(found, ofPod...)
+			}
 			if s, ok := lint.Summarize(in); ok {
 				pods = append(pods, s)
 			}
@@ -61,18 +67,21 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 	ofSet, _ := lint.CheckSet(pods, around, severities)
 	found = append(found, ofSet...)
 	for i := range found {
-		t.locate(&found[i], origin[found[i].File])
+		t.locate(&found[i], of[found[i].File])
 	}
 	return found, nil
 }
 
 // plannedNamespaces returns the namespaces with the labels that they are going to have.
 func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
-	for _, o := range t.byKind["Namespace"] {
-		if slices.Contains(planned, o.name) {
-			continue
+	all := t
+	if t.source != nil {
+		all = t.source // a part of the files may have been read
+	}
+	for _, o := range all.byKind["Namespace"] {
+		if !slices.Contains(planned, o.name) {
+			out = append(out, lint.Namespace{Name: o.name, Labels: o.labels, Annotations: o.annotations, File: &result.File{Path: all.files[o.file].Path, Index: o.doc}})
 		}
-		out = append(out, lint.Namespace{Name: o.name, Labels: o.labels, Annotations: o.annotations, File: &result.File{Path: t.files[o.file].Path, Index: o.doc}})
 	}
 	for _, name := range planned {
 		ns := lint.Namespace{Name: name, Labels: map[string]string{ambient.DataplaneMode: ambient.Ambient}}
@@ -93,7 +102,7 @@ func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
 	return out
 }
 
-// locate adds the line of a finding: that of its field, or of the nearest parent that exists.
+// locate sets the place of a finding in the files before all steps: that of its field, or of the nearest parent that exists.
 func (t *tree) locate(r *result.Result, o *object) {
 	if o == nil && r.ResourceRef != nil && r.ResourceRef.Kind == "Namespace" {
 		o = t.namespaceObject(r.ResourceRef.Name)
@@ -105,7 +114,77 @@ func (t *tree) locate(r *result.Result, o *object) {
 	if r.Field != nil {
 		field = r.Field.Path
 	}
-	r.File = &result.File{Path: t.files[o.file].Path, Index: o.doc, Line: t.lineOf(o, field)}
+	from, at, field := origin(t, o, field)
+	r.File = &result.File{Path: from.files[at.file].Path, Index: at.doc, Line: from.lineOf(at, field)}
+	if r.Field != nil && field != r.Field.Path {
+		moved := *r.Field
+		moved.Path = field
+		r.Field = &moved
+	}
+}
+
+// origin returns an object as it is before all steps, with its tree and the path of a field in it. For an object that a step wrote it is the one of
+// which it was made, and otherwise the object itself.
+func origin(t *tree, o *object, field string) (*tree, *object, string) {
+	if t.source == nil {
+		return t, o, field
+	}
+	key, name := o.key(), o.name
+	if of := o.annotations[copyOf]; of != "" {
+		name = of
+	} else if key == httpRoutes && len(t.source.in(o.namespace, key)) == 0 {
+		key = virtualServices
+	}
+	same := func(from *tree, key, name string) (out []*object) {
+		for _, other := range from.in(o.namespace, key) {
+			if other.name == name && from.files[other.file].Path == t.files[o.file].Path {
+				out = append(out, other)
+			}
+		}
+		return out
+	}
+	found := same(t.source, key, name)
+	if len(found) == 0 {
+		return t, o, field
+	}
+	at := found[min(max(slices.Index(same(t, o.key(), o.name), o), 0), len(found)-1)]
+	return t.source, at, fieldOf(at.value, o.value, field)
+}
+
+// fieldOf returns the path of a field of one value in another one, in which containers may have other places.
+func fieldOf(in, of map[string]any, field string) string {
+	at := workload.ParseField(field)
+	for i := 1; i < len(at); i++ {
+		place, isPlace := at[i].(int)
+		if list := text(at[i-1]); !isPlace || list != "containers" && list != "initContainers" {
+			continue
+		}
+		have, there := podmap.Maps(valueAt(of, at[:i])), podmap.Maps(valueAt(in, at[:i]))
+		if place >= len(have) {
+			return field
+		}
+		if j := slices.IndexFunc(there, func(c map[string]any) bool { return c["name"] == have[place]["name"] }); j >= 0 {
+			at[i] = j
+		}
+	}
+	return workload.FieldString(at)
+}
+
+func valueAt(v any, at []any) any {
+	for _, step := range at {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
 }
 
 // lineOf returns the line of a field of an object, or of the object.

@@ -101,29 +101,20 @@ func isGateway(pod map[string]any) bool {
 
 // namespaceObject returns the Namespace among the files, or nil.
 func (t *tree) namespaceObject(name string) *object {
-	i := slices.IndexFunc(t.byKind["Namespace"], func(o *object) bool { return o.name == name })
-	if i < 0 {
-		return nil
+	if found := t.index[[2]string{name, "Namespace"}]; len(found) > 0 {
+		return found[0]
 	}
-	return t.byKind["Namespace"][i]
+	return nil
 }
 
 // in returns the objects of a kind in a namespace.
-func (t *tree) in(namespace, key string) (out []*object) {
-	for _, o := range t.byKind[key] {
-		if o.namespace == namespace {
-			out = append(out, o)
-		}
-	}
-	return out
+func (t *tree) in(namespace, key string) []*object {
+	return slices.Clip(t.index[[2]string{namespace, key}])
 }
 
 // workloads returns the pod templates of a namespace, with the object of each.
 func (t *tree) workloads(namespace string) (out []podOf) {
-	for _, o := range t.objects {
-		if o.namespace != namespace {
-			continue
-		}
+	for _, o := range t.of[namespace] {
 		for _, template := range o.templates {
 			if host, _ := podmap.MapAt(template.Pod, "spec")["hostNetwork"].(bool); !host && !isGateway(template.Pod) {
 				out = append(out, podOf{o, podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels")), podmap.MapAt(template.Pod, "spec")})
@@ -173,8 +164,8 @@ func (t *tree) waypointName(namespace string) ambient.Reference {
 
 // needsWaypoint returns the first object for which a namespace needs a waypoint, or nil.
 func (t *tree) needsWaypoint(namespace string) *object {
-	for _, o := range t.objects {
-		if o.namespace == namespace && t.isLayer7(o) {
+	for _, o := range t.of[namespace] {
+		if t.isLayer7(o) {
 			return o
 		}
 	}

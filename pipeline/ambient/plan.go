@@ -55,8 +55,9 @@ func (n Note) String() string {
 }
 
 func (t *tree) note(o *object, field string, level Level, message string) Note {
+	from, at, field := origin(t, o, field)
 	return Note{
-		Namespace: o.namespace, Object: o.String(), Field: field, File: t.files[o.file].Path, Line: t.lineOf(o, field), Level: level, Message: message,
+		Namespace: o.namespace, Object: o.String(), Field: field, File: from.files[at.file].Path, Line: from.lineOf(at, field), Level: level, Message: message,
 	}
 }
 
@@ -184,36 +185,50 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 		out.After = waypointUsage
 	}
 	o.Namespaces = []string{name}
-	clean, _, err := Apply(start.files, o, "sidecars")
+	read := func(files []File) (*tree, error) {
+		t, err := readTree(files, o)
+		if err == nil {
+			t.source = start
+		}
+		return t, err
+	}
+	files := around(start, name)
+	t, err := read(files)
 	if err != nil {
 		return nil, err
 	}
-	before, err := findingsOf(clean, o, name)
+	clean, _, err := makeStep(t, "sidecars")
 	if err != nil {
 		return nil, err
 	}
-	files := start.files
+	if t, err = read(clean); err != nil {
+		return nil, err
+	}
+	before, err := findingsIn(t, name)
+	if err != nil {
+		return nil, err
+	}
 	for _, step := range Steps {
-		next, notes, err := Apply(files, o, step.Name)
+		if t, err = read(files); err != nil {
+			return nil, err
+		}
+		next, notes, err := makeStep(t, step.Name)
 		if err != nil {
 			return nil, err
 		}
-		changed := 0
 		if step.Name == "label" && start.namespaceObject(name) == nil {
 			step.Title = "Label Services for gateways, and pods that stay out of the mesh (the Namespace is not among the files)"
 		}
-		for i := range next {
-			if string(next[i].Bytes()) != string(files[i].Bytes()) {
-				changed++
-			}
-		}
-		if changed > 0 {
+		if changed := countChanged(files, next); changed > 0 {
 			out.Steps = append(out.Steps, PlannedStep{Step: step, Files: changed})
 		}
 		out.Open = append(out.Open, notes...)
 		files = next
 	}
-	after, err := findingsOf(files, o, name)
+	if t, err = read(files); err != nil {
+		return nil, err
+	}
+	after, err := findingsIn(t, name)
 	if err != nil {
 		return nil, err
 	}
@@ -221,11 +236,18 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 	return out, nil
 }
 
-func findingsOf(files []File, o Options, name string) (result.Results, error) {
-	t, err := readTree(files, o)
-	if err != nil {
-		return nil, err
+// countChanged returns the number of files that differ.
+func countChanged(before, after []File) (count int) {
+	for i := range after {
+		if !slices.Equal(after[i].Docs, before[i].Docs) && string(after[i].Bytes()) != string(before[i].Bytes()) {
+			count++
+		}
 	}
+	return count
+}
+
+// findingsIn returns the findings about one namespace and the root namespace.
+func findingsIn(t *tree, name string) (result.Results, error) {
 	found, err := t.findings([]string{name})
 	return slices.DeleteFunc(found, func(r result.Result) bool {
 		in := namespaceOf(r)
@@ -249,7 +271,7 @@ func (n *Namespace) compare(before, after result.Results) {
 		switch {
 		case r.Severity == result.Info:
 			n.Advice = append(n.Advice, note)
-		case !slices.ContainsFunc(n.Open, func(other Note) bool { return other.Object == note.Object && other.Field == note.Field }):
+		case !slices.ContainsFunc(n.Open, note.isAbout):
 			n.Open = append(n.Open, note)
 		}
 	}
@@ -268,6 +290,11 @@ func (n *Namespace) compare(before, after result.Results) {
 			n.State = stateChange
 		}
 	}
+}
+
+// isAbout reports whether another note is about the same field of the same object in the same file: a step has explained it.
+func (n Note) isAbout(other Note) bool {
+	return other.Object == n.Object && other.Field == n.Field && other.File == n.File && other.Line == n.Line
 }
 
 // originalOf returns the finding about the policy of which a step wrote the copy that a finding is about, if it has the same.

@@ -72,8 +72,8 @@ const beforeTheFirst = "Before the first namespace moves: install ztunnel and th
 // countWorkloads returns the number of workloads of a namespace. Several files may hold one.
 func countWorkloads(t *tree, namespace string) int {
 	found := map[string]bool{}
-	for _, o := range t.objects {
-		if o.namespace == namespace && len(o.templates) > 0 {
+	for _, o := range t.of[namespace] {
+		if len(o.templates) > 0 {
 			found[o.String()] = true
 		}
 	}
@@ -84,10 +84,8 @@ func countWorkloads(t *tree, namespace string) int {
 // directory of an object of the namespace is taken for one.
 func patchedSidecars(t *tree, namespace string) (out []string) {
 	dirs := map[string]bool{}
-	for _, o := range t.objects {
-		if o.namespace == namespace {
-			dirs[path.Dir(t.files[o.file].Path)] = true
-		}
+	for _, o := range t.of[namespace] {
+		dirs[path.Dir(t.files[o.file].Path)] = true
 	}
 	for _, p := range t.options.Patches {
 		if dirs[path.Dir(p.Path)] && (strings.Contains(p.Text, "sidecar.istio.io~1status") || strings.Contains(p.Text, "sidecar.istio.io/status")) {

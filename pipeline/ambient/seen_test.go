@@ -278,3 +278,60 @@ func TestPoliciesOfGatewaysStay(t *testing.T) {
 		t.Errorf("waypoint %q, open %v", n.Waypoint, n.Open)
 	}
 }
+
+// TestLinesAreThoseOfTheFiles: notes and findings are about the files as they are, whatever the steps add above them. Seen in
+// mathieu-benoit/my-kubernetes-deployments.
+func TestLinesAreThoseOfTheFiles(t *testing.T) {
+	const pod = `---
+apiVersion: v1
+kind: Pod
+metadata: {name: waits, namespace: shop, labels: {app: waits}, annotations: {sidecar.istio.io/status: '{}'}}
+spec:
+  containers:
+  - {name: istio-proxy, image: proxyv2}
+  - name: app
+    image: app
+    command: [curl, "http://localhost:15021/healthz/ready"]
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: shop}
+spec: {egress: [{hosts: [./*]}]}
+`
+	text := cluster + "---\n" + getOnly + pod + vs("api", "mesh", "api", "api")
+	parsed := func(text string) []*manifest.Document {
+		m, err := manifest.Parse("all.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Docs
+	}
+	clean := strings.NewReplacer("  - {name: istio-proxy, image: proxyv2}\n", "", ", annotations: {sidecar.istio.io/status: '{}'}", "").Replace(text)
+	plan, err := ambient.New([]ambient.File{{Path: "all.yaml", Docs: parsed(text), Clean: parsed(clean)}}, ambient.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := plan.Namespaces[0]
+	lines := strings.Split(text, "\n")
+	for _, o := range append(n.Open, n.Advice...) {
+		_, name, _ := strings.Cut(o.Object, "/")
+		if o.Line < 1 || o.Line > len(lines) {
+			t.Errorf("%v: there are %d lines", o, len(lines))
+		} else if o.Field != "" && !strings.Contains(strings.Join(lines[max(0, o.Line-12):o.Line], "\n"), "name: "+name) {
+			t.Errorf("%v: the line is %q", o, lines[o.Line-1])
+		}
+	}
+	i := slices.IndexFunc(n.Open, func(o ambient.Note) bool { return o.Code == "PR931" })
+	if i < 0 || n.Open[i].Field != "spec.containers[1].command[1]" || !strings.Contains(lines[n.Open[i].Line-1], "15021") {
+		t.Errorf("open: %v", n.Open)
+	}
+}
+
+// TestVariantsAreListed: objects of several files with one name are variants, and each has its own note. Seen in aws-samples/istio-on-eks.
+func TestVariantsAreListed(t *testing.T) {
+	const rule = "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: shop}\nspec: {outboundTrafficPolicy: {mode: REGISTRY_ONLY}}\n"
+	n := planOf(t, cluster, rule, rule)
+	if len(n.Open) != 2 || n.Open[0].File == n.Open[1].File {
+		t.Errorf("open: %v", n.Open)
+	}
+}

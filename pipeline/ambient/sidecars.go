@@ -19,8 +19,8 @@ func (t *tree) removeSidecars(namespace string) error {
 		delete(labels, revisionLabel)
 		t.change(ns, value)
 	}
-	for _, o := range t.objects {
-		if o.namespace == namespace && len(o.templates) > 0 {
+	for _, o := range t.of[namespace] {
+		if len(o.templates) > 0 {
 			if err := t.cleanWorkload(o); err != nil {
 				return err
 			}

@@ -45,13 +45,18 @@ func StepNames() (out []string) {
 
 // Apply returns the files after a step, and what it could not write with the same meaning.
 func Apply(files []File, o Options, name string) ([]File, []Note, error) {
-	i := slices.IndexFunc(Steps, func(s Step) bool { return s.Name == name })
-	if i < 0 {
-		return nil, nil, fmt.Errorf("there is no step %q; steps are %s", name, strings.Join(StepNames(), ", "))
-	}
 	t, err := readTree(files, o)
 	if err != nil {
 		return nil, nil, err
+	}
+	return makeStep(t, name)
+}
+
+// makeStep makes a step for the namespaces that move.
+func makeStep(t *tree, name string) ([]File, []Note, error) {
+	i := slices.IndexFunc(Steps, func(s Step) bool { return s.Name == name })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("there is no step %q; steps are %s", name, strings.Join(StepNames(), ", "))
 	}
 	for _, namespace := range t.moving() {
 		if namespace == "" {
@@ -97,10 +102,8 @@ func (t *tree) anchor(namespace string, otherwise *object) *object {
 	if otherwise.namespace == namespace {
 		return otherwise
 	}
-	for _, o := range t.objects {
-		if o.namespace == namespace {
-			return o
-		}
+	if all := t.of[namespace]; len(all) > 0 {
+		return all[0]
 	}
 	return otherwise
 }
@@ -234,10 +237,8 @@ func (t *tree) labelNamespace(namespace string) error {
 		}
 		t.change(ns, value)
 	}
-	for _, o := range t.objects {
-		if o.namespace == namespace {
-			t.keepOut(o)
-		}
+	for _, o := range t.of[namespace] {
+		t.keepOut(o)
 	}
 	return nil
 }

@@ -65,9 +65,15 @@ type tree struct {
 	files    []File
 	objects  []*object
 	byKind   map[string][]*object
+	of       map[string][]*object    // by namespace
+	index    map[[2]string][]*object // by namespace and kind
 	registry *workload.Registry
+	related  *relations
 	notes    []Note
 	pending  []edit
+	changed  map[*object]int // the place of the change among the pending ones
+	// source is the tree before all steps; nil in that one. Places of findings are those in it.
+	source *tree
 }
 
 // edit is one change of a document: a new value for an object, its removal, or objects that come after it.
@@ -87,7 +93,10 @@ func readTree(files []File, o Options) (*tree, error) {
 		return nil, fmt.Errorf("preparing to read workloads: %w", err)
 	}
 	o.RootNamespace = cmp.Or(o.RootNamespace, "istio-system")
-	t := &tree{options: o, files: files, byKind: map[string][]*object{}, registry: registry}
+	t := &tree{
+		options: o, files: files, registry: registry,
+		byKind: map[string][]*object{}, of: map[string][]*object{}, index: map[[2]string][]*object{}, changed: map[*object]int{},
+	}
 	for i, f := range files {
 		for j, d := range f.Docs {
 			if d.Empty() {
@@ -138,6 +147,9 @@ func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
 	o.templates, _ = t.registry.Templates(value) // a kind without pods has none
 	t.objects = append(t.objects, o)
 	t.byKind[o.key()] = append(t.byKind[o.key()], o)
+	t.of[o.namespace] = append(t.of[o.namespace], o)
+	at := [2]string{o.namespace, o.key()}
+	t.index[at] = append(t.index[at], o)
 	return nil
 }
 
@@ -165,21 +177,19 @@ const (
 
 // change sets the value of an object; several changes of one object follow each other.
 func (t *tree) change(o *object, value map[string]any) {
-	for i := range t.pending {
-		if t.pending[i].at == o {
-			t.pending[i].value = value
-			return
-		}
+	i, ok := t.changed[o]
+	if !ok {
+		i = len(t.pending)
+		t.changed[o] = i
+		t.pending = append(t.pending, edit{at: o})
 	}
-	t.pending = append(t.pending, edit{at: o, value: value})
+	t.pending[i].value = value
 }
 
 // current returns the value of an object with the changes so far.
 func (t *tree) current(o *object) map[string]any {
-	for _, e := range t.pending {
-		if e.at == o && e.value != nil {
-			return e.value
-		}
+	if i, ok := t.changed[o]; ok {
+		return t.pending[i].value
 	}
 	return o.value
 }
@@ -200,12 +210,16 @@ func (t *tree) addLike(after *object, value map[string]any) {
 func (t *tree) apply() ([]File, error) {
 	out := slices.Clone(t.files)
 	byDoc := map[[2]int][]edit{}
+	edited := map[int]bool{}
 	for _, e := range t.pending {
 		at := [2]int{e.at.file, e.at.doc}
 		byDoc[at] = append(byDoc[at], e)
+		edited[e.at.file] = true
 	}
 	for i, f := range t.files {
-		changed := false
+		if !edited[i] {
+			continue
+		}
 		var raw bytes.Buffer
 		for j, d := range f.Docs {
 			edits := byDoc[[2]int{i, j}]
@@ -213,13 +227,9 @@ func (t *tree) apply() ([]File, error) {
 				raw.WriteString(d.Text())
 				continue
 			}
-			changed = true
 			if err := writeEdits(&raw, f.Path, d, edits); err != nil {
 				return nil, err
 			}
-		}
-		if !changed {
-			continue
 		}
 		next, err := manifest.Parse(f.Path, raw.Bytes())
 		if err != nil {
