@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -21,6 +22,26 @@ func checkServiceMeshTwo(s *workloadSet) (out []setFinding) {
 		}
 	}
 	return out
+}
+
+// checkManagedMeshes is about namespaces whose sidecars a provider runs.
+func checkManagedMeshes(s *workloadSet) (out []setFinding) {
+	for i := range s.namespaces {
+		ns := &s.namespaces[i]
+		provider, annotation, _ := ambient.ManagedMesh(ns.Labels, ns.Annotations)
+		if provider == "" || annotation == "" || !ambient.EnrolledNamespace(ns.Labels) {
+			continue // a namespace with the label of a revision is not in ambient mode
+		}
+		one := newNamespaceFinding(ns, "", ManagedMesh(provider))
+		one.field = &result.Field{Path: annotationPath(annotation), CurrentValue: ns.Annotations[annotation]}
+		out = append(out, one)
+	}
+	return out
+}
+
+// ManagedMesh is the message about a namespace in the mesh of a provider.
+func ManagedMesh(provider string) string {
+	return "its sidecars are those of " + provider + ", which has no ztunnel and no waypoints"
 }
 
 // ambientProfiles are the profiles of installations with ambient mode. Source: manifests/profiles of Istio.

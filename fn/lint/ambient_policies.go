@@ -59,7 +59,7 @@ func checkUnsupportedActions(s *workloadSet) []setFinding {
 	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
 		action := ambient.Action(o.spec)
 		pods, ok := s.ztunnelEnforces(o)
-		if !ok || action != "CUSTOM" && action != "AUDIT" {
+		if !ok || action != "CUSTOM" && action != "AUDIT" || localAuthorizer(s, o) != "" {
 			return nil
 		}
 		message := "ztunnel does not know AUDIT: nothing is audited at " + describePods(pods)
@@ -70,6 +70,50 @@ func checkUnsupportedActions(s *workloadSet) []setFinding {
 		one.field.CurrentValue = action
 		return []setFinding{one}
 	})
+}
+
+// checkLocalAuthorizers is about authorizers beside the application, whether a waypoint is to enforce the policy or ztunnel, which does not.
+func checkLocalAuthorizers(s *workloadSet) []setFinding {
+	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
+		why := localAuthorizer(s, o)
+		if why == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])) {
+			return nil
+		}
+		if _, ok := s.ztunnelEnforces(o); !ok && len(ambient.Targets(o.spec)) == 0 {
+			return nil
+		}
+		return []setFinding{o.newFinding("spec.provider.name", LocalAuthorizer+why)}
+	})
+}
+
+// LocalAuthorizer is the beginning of the messages about authorizers in the pods of applications.
+const LocalAuthorizer = "ztunnel asks no authorizer, and a waypoint cannot ask this one: "
+
+// localAuthorizer describes why the authorizer of a policy is in the pods of the application, or returns "".
+func localAuthorizer(s *workloadSet, o *objectFacts) string {
+	if ambient.Action(o.spec) != "CUSTOM" {
+		return ""
+	}
+	if s.authorizers == nil {
+		s.authorizers = &ambient.Authorizers{}
+		for _, kind := range []string{"IstioOperator", "Istio", "HelmRelease", "Application", "ServiceEntry"} {
+			for _, one := range s.objects[kind] {
+				s.authorizers.Add(kind, one.Name, one.Object.Object)
+			}
+		}
+	}
+	var images []string
+	selector := stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
+	for i := range s.pods {
+		pod := &s.pods[i]
+		if scope := serviceLookupScope(pod.ref.Namespace, pod.file); scope != o.scope && o.scope != s.root || !hasLabels(pod.labels, selector) {
+			continue
+		}
+		for _, c := range pod.containers {
+			images = append(images, c.image)
+		}
+	}
+	return s.authorizers.Local(o.spec, images)
 }
 
 // targetKinds are the kinds of objects with targetRefs.

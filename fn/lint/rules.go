@@ -173,6 +173,8 @@ var rules = []Rule{
 	{Code: "PR947", Severity: result.Warning, concernsSet: hasAmbient, checkSet: checkInjectorExceptions},
 	{Code: "PR948", Severity: result.Info, concernsSet: hasAmbient, checkSet: checkStreamsWithoutWaypoint},
 	{Code: "PR949", Severity: result.Warning, checkSet: checkCiliumTunnel},
+	{Code: "PR950", Severity: result.Error, checkSet: checkLocalAuthorizers},
+	{Code: "PR951", Severity: result.Error, concernsSet: hasAmbient, checkSet: checkManagedMeshes},
 }
 
 //go:embed rules.yaml

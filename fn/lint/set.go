@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
@@ -146,6 +147,8 @@ type Surroundings struct {
 	RootNamespace string
 	// IstioVersion is the control plane's, as that of [Facts]; empty means unknown.
 	IstioVersion string
+	// Authorizers are those that other objects show; nil means those of Objects.
+	Authorizers *ambient.Authorizers
 }
 
 type workloadSet struct {
@@ -157,10 +160,11 @@ type workloadSet struct {
 	index         *podIndex
 	root, istio   string
 	ambient       *ambientFacts
+	authorizers   *ambient.Authorizers
 }
 
 func newSet(pods []Summary, around Surroundings) *workloadSet {
-	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces), objects: map[string][]*objectFacts{}, root: around.RootNamespace, istio: around.IstioVersion}
+	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces), objects: map[string][]*objectFacts{}, root: around.RootNamespace, istio: around.IstioVersion, authorizers: around.Authorizers}
 	if s.root == "" {
 		s.root = "istio-system"
 	}

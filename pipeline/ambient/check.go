@@ -31,7 +31,7 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 	if err != nil {
 		return nil, err
 	}
-	around := lint.Surroundings{RootNamespace: t.options.RootNamespace, IstioVersion: t.options.IstioVersion}
+	around := lint.Surroundings{RootNamespace: t.options.RootNamespace, IstioVersion: t.options.IstioVersion, Authorizers: authorizersOf(t)}
 	labels := map[string]map[string]string{}
 	around.Namespaces = t.plannedNamespaces(planned)
 	for _, ns := range around.Namespaces {
@@ -50,7 +50,7 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 			around.Objects = append(around.Objects, lint.Object{APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, Namespace: o.namespace, Object: t.current(o), File: file})
 			continue
 		}
-		for _, template := range o.templates {
+		for i, template := range slices.Concat(o.templates, o.custom) {
 			in := lint.Input{
 				APIVersion: o.apiVersion, Kind: o.kind, Name: o.name, Namespace: o.namespace, Field: template.Field, After: template.Pod, File: file,
 				NamespaceLabels: labels[o.namespace], NamespaceKnown: labels[o.namespace] != nil,
@@ -59,7 +59,7 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 				ofPod, _ := lint.Check(in, severities)
 				found = append(found, ofPod...)
 			}
-			if s, ok := lint.Summarize(in); ok {
+			if s, ok := lint.Summarize(in); ok && i < len(o.templates) {
 				pods = append(pods, s)
 			}
 		}

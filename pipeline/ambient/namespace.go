@@ -4,6 +4,7 @@
 package ambient
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ func (t *tree) moving() []string {
 		if o.key() == "Namespace" && (o.labels[injectionLabel] == "enabled" || o.labels[revisionLabel] != "" || o.labels[ambient.DataplaneMode] == ambient.Ambient) {
 			found[o.name] = true
 		}
-		for _, template := range o.templates {
+		for _, template := range slices.Concat(o.templates, o.custom) {
 			if hasSidecar(template.Pod) || podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels"))[injectKey] == "true" {
 				found[o.namespace] = true
 			}
@@ -66,11 +67,72 @@ func checkNamespaces(t *tree) error {
 	return nil
 }
 
+// Readable prepares files for being changed. Those that cannot be read in full are left out, with the namespaces that they have objects of: a
+// policy that no step has read must not be left behind. It is an error if no namespace is left, and if objects name none.
+func Readable(files []File, o *Options, broken []string) (whole []File, warnings []string, err error) {
+	t, err := readTree(files, *o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkNamespaces(t); err != nil {
+		return nil, nil, err
+	}
+	if without := withoutNamespace(t); without != "" {
+		return nil, nil, fmt.Errorf("writing the steps: %s, so that the steps would leave out what belongs to a namespace; set --namespace, or name the directory of one namespace", without)
+	}
+	left := t.moving()
+	if len(left) == 0 {
+		return nil, nil, errors.New("writing the steps: no file shows that a namespace has sidecars; name those that move with --only")
+	}
+	if len(broken) == 0 {
+		return files, nil, nil
+	}
+	for _, f := range files {
+		if !slices.Contains(broken, f.Path) {
+			whole = append(whole, f)
+		}
+	}
+	for _, name := range broken {
+		warnings = append(warnings, name+" cannot be read in full, and is left as it is")
+	}
+	for _, o := range t.objects {
+		if i := slices.Index(left, o.namespace); i >= 0 && slices.Contains(broken, t.files[o.file].Path) {
+			warnings = append(warnings, fmt.Sprintf("%s has objects of namespace %s, which does not move therefore", t.files[o.file].Path, o.namespace))
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	if len(left) == 0 {
+		return nil, nil, fmt.Errorf("writing the steps: %s", strings.Join(warnings, "; "))
+	}
+	o.Namespaces = left
+	return whole, warnings, nil
+}
+
+// unknownNamespaces returns the namespaces with workloads or policies whose Namespace is not among the files, and which no manifest shows to have
+// sidecars.
+func unknownNamespaces(t *tree) (out []string) {
+	moving := t.moving()
+	for _, name := range podmap.SortedKeys(t.of) {
+		if name == "" || name == t.options.RootNamespace || name == "kube-system" || t.namespaceObject(name) != nil || slices.Contains(moving, name) {
+			continue
+		}
+		if slices.ContainsFunc(t.of[name], func(o *object) bool { return isOfMesh(o) }) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// isOfMesh reports whether an object is a workload, or one of Istio or of the network, which a move can concern.
+func isOfMesh(o *object) bool {
+	return !o.isCluster && (len(o.templates) > 0 || strings.HasSuffix(o.group, "istio.io") || o.kind == "NetworkPolicy")
+}
+
 // withoutNamespace describes the workloads, policies and routes that name no namespace, "" if there are none.
 func withoutNamespace(t *tree) string {
 	var found []*object
 	for _, o := range t.objects {
-		if o.namespace == "" && !o.isCluster && (len(o.templates) > 0 || strings.HasSuffix(o.group, "istio.io") || o.kind == "NetworkPolicy") {
+		if o.namespace == "" && isOfMesh(o) {
 			found = append(found, o)
 		}
 	}
@@ -169,6 +231,13 @@ func (t *tree) needsWaypoint(namespace string) *object {
 			return o
 		}
 	}
+	for _, other := range podmap.SortedKeys(relationsOf(t).of[namespace]) {
+		for _, o := range t.in(other, virtualServices) {
+			if routesTo(t, o, namespace) {
+				return o
+			}
+		}
+	}
 	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
 		if t.isLayer7(o) && isMeshWide(o) {
 			return o
@@ -193,17 +262,16 @@ func (t *tree) isLayer7(o *object) bool {
 	case authorizationPolicies:
 		action := ambient.Action(o.spec)
 		needs := len(ambient.Layer7Fields(o.spec)) > 0 || action == "CUSTOM" || action == "AUDIT"
+		if localAuthorizer(t, o) != "" {
+			return isForWaypoint(t, o)
+		}
 		return needs && (isForWaypoint(t, o) || t.appliesToPods(o)) || o.annotations[copyOf] != ""
 	case requestAuthentications, wasmPlugins:
 		return isForWaypoint(t, o) || t.appliesToPods(o)
 	case virtualServices:
-		return isForMesh(o) && !changesNothing(t, o) && slices.ContainsFunc(textList(o.spec["hosts"]), func(host string) bool {
-			s := t.serviceOf(o, host)
-			return s != nil && ambient.HasAddress(s.spec)
-		})
-	case destinationRules:
-		s := t.serviceOf(o, text(o.spec["host"])) // subsets have an effect by a VirtualService
-		return s != nil && ambient.HasAddress(s.spec) && ambient.NeedsProxy(podmap.MapAt(o.spec, "trafficPolicy"))
+		return routesTo(t, o, o.namespace)
+	case destinationRules: // subsets have an effect by a VirtualService
+		return isServed(t, o, text(o.spec["host"]), o.namespace) && ambient.NeedsProxy(podmap.MapAt(o.spec, "trafficPolicy"))
 	case canaries:
 		provider := text(o.spec["provider"])
 		return provider == "" || provider == "istio"

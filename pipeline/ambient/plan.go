@@ -18,12 +18,13 @@ import (
 type Level string
 
 // The levels: Blocked means that the workloads cannot move, Change that people have to change something first, Elsewhere that a part of the move
-// belongs into files that are not here, Stays that the object is left as it is and works at a waypoint.
+// belongs into files that are not here, Stays that the object is left as it is and works at a waypoint, Info that a setting has no effect any more.
 const (
 	Blocked   Level = "blocked"
 	Change    Level = "change"
 	Elsewhere Level = "elsewhere"
 	Stays     Level = "stays"
+	Info      Level = "info"
 )
 
 // Note is something that no step writes with the same meaning.
@@ -45,8 +46,11 @@ func (n Note) String() string {
 	if n.Object != "" {
 		out = strings.TrimSpace(n.Object+" "+n.Field) + ": " + out
 	}
-	if n.File != "" {
+	switch {
+	case n.File != "" && n.Line > 0:
 		out = fmt.Sprintf("%s:%d: %s", n.File, n.Line, out)
+	case n.File != "":
+		out = n.File + ": " + out
 	}
 	if n.Code != "" {
 		out += " [" + n.Code + "]"
@@ -65,6 +69,8 @@ func (t *tree) note(o *object, field string, level Level, message string) Note {
 type Plan struct {
 	// Namespaces are in the order in which they should move.
 	Namespaces []Namespace `json:"namespaces"`
+	// Unknown are the namespaces of objects, of which no file shows whether they have sidecars.
+	Unknown []string `json:"unknown,omitempty"`
 	// Mesh are the notes about no single namespace, and Remarks what applies to all of them.
 	Mesh    []Note   `json:"mesh,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
@@ -89,6 +95,8 @@ type Namespace struct {
 	// Gaps are where enforcement differs on the way, and how to avoid that. Remarks are what else changes without a finding.
 	Gaps    []string `json:"gaps,omitempty"`
 	Remarks []string `json:"remarks,omitempty"`
+	// partly reports that objects without a namespace were left out, which may be its.
+	partly bool
 	// Workloads is the number of workloads among the files; with none, little is known of the namespace.
 	Workloads int `json:"workloads"`
 	// Before and After are what sidecars and waypoints ask for.
@@ -110,7 +118,7 @@ const (
 )
 
 // blockers are the rules whose findings no file can solve.
-var blockers = []string{"PR915", "PR926", "PR927", "PR928", "PR938"}
+var blockers = []string{"PR915", "PR926", "PR927", "PR928", "PR938", "PR951"}
 
 // ofMesh are rules whose findings are about the mesh, wherever the object is. The plan has them once.
 var ofMesh = []string{"PR928", "PR937", "PR938", "PR940", "PR942", "PR943", "PR947"}
@@ -127,9 +135,10 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 	if err := checkNamespaces(start); err != nil {
 		return nil, err
 	}
-	p := &Plan{}
-	if without := withoutNamespace(start); without != "" {
-		p.Mesh = append(p.Mesh, Note{Level: Change, Message: without + ": left out of the plan; set --namespace"})
+	p := &Plan{Unknown: unknownNamespaces(start)}
+	without := withoutNamespace(start)
+	if without != "" {
+		p.Mesh = append(p.Mesh, Note{Level: Change, Message: without + ": left out of the plan, whichever namespace it belongs to; set --namespace"})
 	}
 	names := slices.DeleteFunc(start.moving(), func(name string) bool { return name == "" })
 	callers := start.callers(names)
@@ -138,6 +147,10 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 		if err != nil {
 			return nil, fmt.Errorf("planning namespace %s: %w", name, err)
 		}
+		if without != "" && one.State == stateNow {
+			one.State = stateChange
+		}
+		one.partly = without != ""
 		one.Gaps = gaps(start, one, callers[name])
 		one.Remarks = remarks(start, one)
 		p.Namespaces = append(p.Namespaces, *one)
@@ -153,11 +166,7 @@ func (p *Plan) addMesh(start *tree, names []string) error {
 	}
 	for _, r := range found {
 		if slices.Contains(ofMesh, r.Tags[result.TagCode]) {
-			note := newNote("", r)
-			if r.Severity == result.Info {
-				note.Level = Stays
-			}
-			p.Mesh = append(p.Mesh, note)
+			p.Mesh = append(p.Mesh, newNote("", r))
 		}
 	}
 	for i := range p.Namespaces {
@@ -173,6 +182,9 @@ func (p *Plan) addMesh(start *tree, names []string) error {
 	}
 	if len(p.Namespaces) > 0 {
 		p.Remarks = append(p.Remarks, beforeTheFirst)
+		if len(p.Unknown) > 0 && len(start.options.Namespaces) == 0 {
+			p.Remarks = append(p.Remarks, "Whether pods have sidecars is not known in "+strings.Join(p.Unknown, ", ")+", as no file has the labels of the namespace; --only plans these.")
+		}
 	}
 	return nil
 }
@@ -192,6 +204,7 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 		}
 		return t, err
 	}
+	out.Open = noteManagedMesh(start, name)
 	files := around(start, name)
 	t, err := read(files)
 	if err != nil {
@@ -322,7 +335,10 @@ func newNote(namespace string, r result.Result) Note {
 	if rule, ok := lint.Lookup(n.Code); ok {
 		n.Fix = strings.TrimSpace(rule.Change)
 	}
-	if slices.Contains(blockers, n.Code) {
+	switch {
+	case r.Severity == result.Info:
+		n.Level = Info
+	case slices.Contains(blockers, n.Code):
 		n.Level = Blocked
 	}
 	return n

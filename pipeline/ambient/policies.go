@@ -23,6 +23,9 @@ func (t *tree) isReplaced(o *object) bool {
 	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || !t.appliesToPods(o) || isWaypointOnly(o) {
 		return false
 	}
+	if localAuthorizer(t, o) != "" {
+		return false
+	}
 	if o.key() != authorizationPolicies {
 		return o.key() != telemetries || o.spec["selector"] != nil
 	}

@@ -19,9 +19,8 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 		return slices.ContainsFunc(n.Steps, func(s PlannedStep) bool { return s.Name == step })
 	}
 	if has("limit") {
-		out = append(out, "Between the restart and the removal of the old policies, ztunnel would leave out ALLOW rules about requests and reject what no other "+
-			"rule allows; it would not apply DENY rules about requests alone, and would apply others without their conditions on requests, which denies more. "+
-			"The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.")
+		out = append(out, "Between the restart and the removal of the old policies, "+atZtunnel(t, n.Name)+
+			" The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.")
 	}
 	if has("enforce") {
 		out = append(out, "Sidecars, direct calls to pods and plain connections from outside of the mesh do not pass the waypoint, so that its "+
@@ -36,6 +35,37 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 		out = append(out, "Its policies name callers in "+strings.Join(callers, ", ")+": move these first.")
 	}
 	return out
+}
+
+// atZtunnel describes what ztunnel would make of the policies of a namespace that the waypoint is going to enforce.
+func atZtunnel(t *tree, namespace string) string {
+	var parts []string
+	names := map[string][]string{}
+	for _, o := range t.replacedPolicies(namespace) {
+		if o.key() != authorizationPolicies {
+			continue
+		}
+		what := "would leave out conditions on requests, and deny more, of"
+		action := ambient.Action(o.spec)
+		switch {
+		case action == "CUSTOM" || action == "AUDIT":
+			what = "would not follow"
+		case len(ambient.Layer7Fields(o.spec)) == 0:
+			what = "would take the waypoint for the client of"
+		case action == "ALLOW":
+			what = "would leave out rules about requests, and reject what no other rule allows, of"
+		case slices.ContainsFunc(podmap.Maps(o.spec["rules"]), ambient.MatchesNothing):
+			what = "would apply rules about requests to nothing, and deny less, of"
+		}
+		names[what] = append(names[what], o.name)
+	}
+	for _, what := range podmap.SortedKeys(names) {
+		parts = append(parts, what+" "+strings.Join(slices.Compact(names[what]), ", "))
+	}
+	if len(parts) == 0 {
+		return "ztunnel would not follow the old policies."
+	}
+	return "ztunnel " + strings.Join(parts, "; it ") + "."
 }
 
 // remarks describes what the move changes without a finding about one object.

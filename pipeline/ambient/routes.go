@@ -27,21 +27,43 @@ func changesNothing(t *tree, v *object) bool {
 	hosts := textList(v.spec["hosts"])
 	return len(hosts) == 1 && ambient.ChangesNothing(v.spec, func(to map[string]any) bool {
 		s := t.serviceOf(v, hosts[0])
-		one := to["port"] == nil || s != nil && len(podmap.Maps(s.spec["ports"])) < 2
+		one := to["port"] == nil || s == nil || len(podmap.Maps(s.spec["ports"])) < 2
 		return one && (text(to["host"]) == hosts[0] || s != nil && t.serviceOf(v, text(to["host"])) == s)
 	})
 }
 
+// routesTo reports whether a VirtualService has routes for calls of pods to a Service of a namespace.
+func routesTo(t *tree, v *object, namespace string) bool {
+	return isForMesh(v) && !changesNothing(t, v) && slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool {
+		return isServed(t, v, host, namespace)
+	})
+}
+
+// isServed reports whether a host of an object means a Service of a namespace that a waypoint can serve. A Service that no file has is taken for one.
+func isServed(t *tree, o *object, host, namespace string) bool {
+	if s := t.serviceOf(o, host); s != nil {
+		return s.namespace == namespace && ambient.HasAddress(s.spec)
+	}
+	isEntry := slices.ContainsFunc(t.byKind["ServiceEntry.networking.istio.io"], func(e *object) bool { return slices.Contains(textList(e.spec["hosts"]), host) })
+	name, of, ok := splitHost(o, host)
+	return ok && of == namespace && name != "" && !strings.Contains(host, "*") && !isEntry
+}
+
+// splitHost returns the name and the namespace of the Service that a host of an object means; ok is false for hosts outside of the cluster.
+func splitHost(o *object, host string) (name, namespace string, ok bool) {
+	name, rest, dotted := strings.Cut(host, ".")
+	if !dotted {
+		return name, o.namespace, true
+	}
+	namespace, domain, _ := strings.Cut(rest, ".")
+	return name, namespace, domain == "" || domain == "svc" || strings.HasPrefix(domain, "svc.")
+}
+
 // serviceOf returns the Service among the files that a host of an object means, or nil.
 func (t *tree) serviceOf(o *object, host string) *object {
-	name, rest, dotted := strings.Cut(host, ".")
-	namespace := o.namespace
-	if dotted {
-		var domain string
-		namespace, domain, _ = strings.Cut(rest, ".")
-		if domain != "" && domain != "svc" && !strings.HasPrefix(domain, "svc.") {
-			return nil
-		}
+	name, namespace, ok := splitHost(o, host)
+	if !ok {
+		return nil
 	}
 	for _, s := range t.in(namespace, "Service") {
 		if s.name == name {

@@ -266,7 +266,8 @@ spec: {action: ACTION, rules: [{to: [{operation: {methods: [GET], ports: ["9090"
 // policies beside a Namespace were left out without a word.
 func TestObjectsWithoutNamespaceAreNamed(t *testing.T) {
 	plan := plansOf(t, cluster, strings.ReplaceAll(getOnly, ", namespace: shop", ""))
-	if len(plan.Mesh) != 1 || !strings.Contains(plan.Mesh[0].Message, "names no namespace: left out of the plan; set --namespace") {
+	if len(plan.Mesh) != 1 || !strings.Contains(plan.Mesh[0].Message, "names no namespace: left out of the plan, whichever namespace it belongs to; set --namespace") ||
+		plan.Namespaces[0].State != "change" {
 		t.Errorf("mesh: %v", plan.Mesh)
 	}
 }
@@ -333,5 +334,130 @@ func TestVariantsAreListed(t *testing.T) {
 	n := planOf(t, cluster, rule, rule)
 	if len(n.Open) != 2 || n.Open[0].File == n.Open[1].File {
 		t.Errorf("open: %v", n.Open)
+	}
+}
+
+// TestUnknownNamespacesAreNamed: without labels of namespaces, the plan of nothing is no all-clear. Seen in aws-samples/istio-on-eks.
+func TestUnknownNamespacesAreNamed(t *testing.T) {
+	_, rest, _ := strings.Cut(cluster, "---\n")
+	m, err := manifest.Parse("0.yaml", []byte(rest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := ambient.New([]ambient.File{{Path: "0.yaml", Docs: m.Docs}}, ambient.Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := plan.WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "not known: no file has the labels of shop. Name the namespaces that move with --only") {
+		t.Error(out.String())
+	}
+}
+
+// TestServicesElsewhere: routes and rules of Services that no file has need the waypoint as others do. Seen in aws-samples/istio-on-eks and
+// StatCan/aaw-argocd-manifests, where findings asked for a waypoint that no step wrote.
+func TestServicesElsewhere(t *testing.T) {
+	const rule = "---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: x, namespace: shop}\n" +
+		"spec: {host: x.shop.svc.cluster.local, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 1}}}\n"
+	for _, text := range []string{rule, vs("x", "mesh", "x", "x, subset: v1")} {
+		n := planOf(t, cluster+text)
+		if n.Waypoint == "" || slices.ContainsFunc(n.Open, func(o ambient.Note) bool { return o.Level == ambient.Change }) || len(n.Remarks) > 1 {
+			t.Errorf("waypoint %q, open %v, remarks %q", n.Waypoint, n.Open, n.Remarks)
+		}
+	}
+	other := strings.ReplaceAll(vs("x", "mesh", "api.shop", "api.shop, subset: v1"), "namespace: shop", "namespace: front")
+	if n := planOf(t, cluster+other); n.Waypoint == "" || n.Reason != "VirtualService front/x" {
+		t.Errorf("waypoint %q for %s", n.Waypoint, n.Reason)
+	}
+}
+
+// TestGapsNameWhatZtunnelWouldDo: a DENY rule with methods alone in an operation is applied to nothing, whatever its sources are. Seen in
+// PacktPublishing/Kubernetes-Service-Mesh-with-Istio.
+func TestGapsNameWhatZtunnelWouldDo(t *testing.T) {
+	deny := strings.NewReplacer("name: get", "name: deny", "  rules: [{to", "  action: DENY\n  rules: [{from: [{source: {namespaces: [front]}}], to").Replace(getOnly)
+	n := planOf(t, cluster, deny)
+	if len(n.Gaps) == 0 || !strings.Contains(n.Gaps[0], "apply rules about requests to nothing, and deny less, of deny.") || strings.Contains(n.Gaps[0], "deny more") {
+		t.Errorf("gaps: %q", n.Gaps)
+	}
+}
+
+// TestInfoIsInfo: the level of a note in JSON is the word of the text.
+func TestInfoIsInfo(t *testing.T) {
+	n := planOf(t, cluster+"---\napiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: default, namespace: shop}\nspec: {egress: [{hosts: [./*]}]}\n")
+	if len(n.Advice) != 1 || n.Advice[0].Level != ambient.Info || n.State != "now" {
+		t.Errorf("state %s, advice %v", n.State, n.Advice)
+	}
+}
+
+// TestLocalAuthorizerIsNotCopied: a waypoint asks its own pod for an authorizer at 127.0.0.1, and rejects all requests. Seen in
+// aws-samples/istio-on-eks, modules/04-security.
+func TestLocalAuthorizerIsNotCopied(t *testing.T) {
+	const custom = `---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: opa, namespace: shop}
+spec: {action: CUSTOM, provider: {name: opa}, rules: [{to: [{operation: {paths: ["*"]}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: opa, namespace: shop}
+spec: {hosts: [opa.local], endpoints: [{address: 127.0.0.1}], ports: [{name: grpc, number: 9191, protocol: GRPC}], resolution: STATIC}
+`
+	n := planOf(t, cluster+custom)
+	if n.State != "change" || n.Waypoint != "" || n.Solved["PR904"] != 0 || len(n.Open) != 1 || n.Open[0].Code != "PR950" || n.Open[0].Fix == "" {
+		t.Errorf("state %s, waypoint %q, solved %v, open %v", n.State, n.Waypoint, n.Solved, n.Open)
+	}
+	if got := applied(t, cluster+custom, ambient.StepNames()...); strings.Contains(got, "opa-waypoint") || !strings.Contains(got, "action: CUSTOM") || strings.Contains(got, "tlsMode") {
+		t.Errorf("a copy, a limit or no policy:\n%s", got)
+	}
+	const mesh = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio, namespace: istio-system}\n" +
+		"data: {mesh: 'extensionProviders: [{name: opa, envoyExtAuthzGrpc: {service: opa.auth.svc.cluster.local, port: 9191}}]'}\n"
+	if n := planOf(t, cluster+custom+mesh); n.State != "now" || n.Waypoint == "" {
+		t.Errorf("with a Service: state %s, waypoint %q, open %v", n.State, n.Waypoint, n.Open)
+	}
+}
+
+// TestManagedMeshesStay: meshes of providers have no ambient mode. Seen in mathieu-benoit/my-kubernetes-deployments.
+func TestManagedMeshesStay(t *testing.T) {
+	for name, change := range map[string]string{
+		"annotation": "labels: {istio-injection: enabled}, annotations: {mesh.cloud.google.com/proxy: '{\"managed\": true}'}",
+		"revision":   "labels: {istio.io/rev: asm-managed-rapid}",
+		"add-on":     "labels: {istio.io/rev: asm-1-27}",
+	} {
+		n := planOf(t, strings.Replace(cluster, "labels: {istio-injection: enabled}", change, 1))
+		if n.State != "blocked" || len(n.Open) != 1 || n.Open[0].Code != "PR951" {
+			t.Errorf("%s: state %s, open %v", name, n.State, n.Open)
+		}
+	}
+}
+
+// TestCustomResourcesHavePods: any object may hold pod templates, also several and without images. Seen in StatCan/aaw-argocd-manifests.
+func TestCustomResourcesHavePods(t *testing.T) {
+	const elastic = `---
+apiVersion: elasticsearch.k8s.elastic.co/v1
+kind: Elasticsearch
+metadata: {name: es, namespace: shop}
+spec:
+  nodeSets:
+  - name: nodes
+    podTemplate:
+      metadata:
+        annotations:
+          traffic.sidecar.istio.io/excludeInboundPorts: '9300'
+      spec: {containers: [{name: elasticsearch}]}
+  - name: out
+    podTemplate:
+      metadata:
+        labels: {sidecar.istio.io/inject: "false"}
+`
+	n := planOf(t, cluster+elastic)
+	if len(n.Open) != 1 || n.Open[0].Code != "PR930" || !strings.HasPrefix(n.Open[0].Field, "spec.nodeSets[0].podTemplate.metadata.annotations") || n.Solved["PR924"] != 1 {
+		t.Errorf("open %v, solved %v", n.Open, n.Solved)
+	}
+	if got := applied(t, cluster+elastic, "label"); strings.Count(got, "dataplane-mode: none") != 1 {
+		t.Errorf("no label:\n%s", got)
 	}
 }

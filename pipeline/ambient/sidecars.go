@@ -5,6 +5,7 @@ package ambient
 
 import (
 	"reflect"
+	"slices"
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/podmap"
@@ -20,7 +21,7 @@ func (t *tree) removeSidecars(namespace string) error {
 		t.change(ns, value)
 	}
 	for _, o := range t.of[namespace] {
-		if len(o.templates) > 0 {
+		if len(o.templates)+len(o.custom) > 0 {
 			if err := t.cleanWorkload(o); err != nil {
 				return err
 			}
@@ -43,7 +44,7 @@ func (t *tree) cleanWorkload(o *object) error {
 			}
 		}
 	}
-	for _, template := range templates {
+	for _, template := range slices.Concat(templates, o.custom) {
 		meta := podmap.MapAt(template.Pod, "metadata")
 		if isGateway(template.Pod) || podmap.StringMap(meta["labels"])[injectKey] != "true" && podmap.StringMap(meta["annotations"])[injectKey] != "true" {
 			continue

@@ -111,7 +111,9 @@ func (t *tree) anchor(namespace string, otherwise *object) *object {
 func (t *tree) replaceRoutes(namespace string) error {
 	done := map[string]bool{}
 	for _, v := range t.in(namespace, virtualServices) {
-		if !isForMesh(v) || changesNothing(t, v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool { return t.serviceOf(v, host) != nil }) {
+		if !isForMesh(v) || changesNothing(t, v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool {
+			return t.serviceOf(v, host) != nil || isServed(t, v, host, namespace)
+		}) {
 			continue
 		}
 		c, err := t.convert(v)
@@ -143,6 +145,7 @@ func (t *tree) replaceRoutes(namespace string) error {
 }
 
 func (t *tree) copyPolicies(namespace string) error {
+	noteAuthorizers(t, namespace)
 	if t.needsWaypoint(namespace) == nil {
 		return nil
 	}
@@ -247,7 +250,7 @@ func (t *tree) labelNamespace(namespace string) error {
 func (t *tree) keepOut(o *object) {
 	value := t.current(o)
 	changed := false
-	for _, template := range o.templates {
+	for _, template := range slices.Concat(o.templates, o.custom) {
 		labels := podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels"))
 		annotations := podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "annotations"))
 		if labels[injectKey] != "false" && annotations[injectKey] != "false" || labels[ambient.DataplaneMode] != "" {

@@ -28,7 +28,7 @@ func (p *Plan) WriteText(w io.Writer) error {
 		fmt.Fprintln(&b)
 	}
 	if len(p.Namespaces) == 0 {
-		fmt.Fprintln(&b, "No namespace among the files has sidecars, by a label or in a manifest.")
+		fmt.Fprintln(&b, p.withoutNamespaces())
 	}
 	for _, remark := range p.Remarks {
 		fmt.Fprintf(&b, "%s\n\n", remark)
@@ -51,14 +51,28 @@ func (p *Plan) WriteText(w io.Writer) error {
 	return err
 }
 
+// withoutNamespaces is what a plan of no namespace means.
+func (p *Plan) withoutNamespaces() string {
+	switch {
+	case len(p.Unknown) > 0:
+		return "Whether pods have sidecars is not known: no file has the labels of " + strings.Join(p.Unknown, ", ") +
+			". Name the namespaces that move with --only, and that of objects without one with --namespace."
+	case slices.ContainsFunc(p.Mesh, func(n Note) bool { return n.Code == "" }):
+		return "Which namespace the objects are for is not known: name it with --namespace, and with --only as the one that moves."
+	}
+	return "No namespace among the files has sidecars, by a label or in a manifest. Those that are not among the files are planned with --only."
+}
+
 func (n *Namespace) writeText(b *bytes.Buffer) {
 	switch {
 	case n.Waypoint != "":
 		fmt.Fprintf(b, "   Needs waypoint %s, for %s.\n", n.Waypoint, n.Reason)
 	case slices.ContainsFunc(n.Open, func(note Note) bool { return slices.Contains(ofPolicies, note.Code) }):
-		fmt.Fprintln(b, "   Needs a waypoint, see the changes below.")
+		fmt.Fprintln(b, "   No step writes a waypoint: ztunnel cannot enforce the policies below, and they have to be changed first.")
 	case slices.ContainsFunc(n.Open, func(note Note) bool { return slices.Contains(ofWaypoints, note.Code) }):
 		fmt.Fprintln(b, "   Its own policies and routes need no waypoint; changes below ask for one of other hosts.")
+	case n.partly:
+		fmt.Fprintln(b, "   Needs no waypoint for the objects that name the namespace; those without a namespace are not known.")
 	default:
 		fmt.Fprintln(b, "   Needs no waypoint: ztunnel enforces all of its policies.")
 	}
@@ -82,7 +96,7 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 	}
 	for _, code := range podmap.SortedKeys(count) {
 		rule, _ := lint.Lookup(code)
-		fmt.Fprintf(b, "   info: %d of %s, %s (prerig lint lists them)\n", count[code], code, rule.Title)
+		fmt.Fprintf(b, "   info: %d of %s, %s (-o json lists them)\n", count[code], code, rule.Title)
 	}
 	for _, remark := range n.Remarks {
 		fmt.Fprintf(b, "   note: %s\n", remark)
@@ -92,7 +106,7 @@ func (n *Namespace) writeText(b *bytes.Buffer) {
 
 // ofPolicies and ofWaypoints are rules whose findings a waypoint ends: of the namespace, or of a host.
 var (
-	ofPolicies  = []string{"PR901", "PR903", "PR904", "PR905", "PR907", "PR908"}
+	ofPolicies  = []string{"PR901", "PR903", "PR904", "PR905", "PR907", "PR908", "PR950"}
 	ofWaypoints = []string{"PR910", "PR911", "PR939"}
 )
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/ambient"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
@@ -48,6 +49,7 @@ type object struct {
 	labels, annotations     map[string]string
 	spec                    map[string]any
 	templates               []workload.Template
+	custom                  []workload.Template // in an object whose controller makes pods with labels of its own
 	apiVersion, origin      string
 	ownNamespace, isCluster bool
 }
@@ -69,6 +71,8 @@ type tree struct {
 	index    map[[2]string][]*object // by namespace and kind
 	registry *workload.Registry
 	related  *relations
+	// authorizers are those that the objects show, of which some are in the pods of applications.
+	authorizers *ambient.Authorizers
 	notes    []Note
 	pending  []edit
 	changed  map[*object]int // the place of the change among the pending ones
@@ -145,6 +149,9 @@ func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
 	o.labels, o.annotations = podmap.StringMap(meta["labels"]), podmap.StringMap(meta["annotations"])
 	o.spec = podmap.MapAt(value, "spec")
 	o.templates, _ = t.registry.Templates(value) // a kind without pods has none
+	if _, known := t.registry.Lookup(o.apiVersion, o.kind); !known && workload.MayMakePods(o.apiVersion) && !workload.IsRelease(o.apiVersion, o.kind) {
+		o.custom = customTemplates(nil, value, 0)
+	}
 	t.objects = append(t.objects, o)
 	t.byKind[o.key()] = append(t.byKind[o.key()], o)
 	t.of[o.namespace] = append(t.of[o.namespace], o)

@@ -174,22 +174,32 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 		steps = slices.DeleteFunc(ambient.StepNames(), func(name string) bool { return name == "enforce" })
 	}
 	rel := map[string]string{} // by the path of the file
+	var broken []string
 	for _, f := range b.Files {
 		if f.Incomplete() {
-			return fmt.Errorf("writing the steps: %s cannot be read", f.Input.Path)
+			broken = append(broken, f.Input.Path)
 		}
 		rel[f.Input.Path] = filepath.ToSlash(f.Input.Rel)
+	}
+	o := a.options()
+	tree, warnings, err := ambient.Readable(tree, &o, broken)
+	if err != nil {
+		return err
+	}
+	for _, warning := range warnings {
+		fmt.Fprintf(a.streams.Err, "warning: %s\n", warning)
 	}
 	content := map[string][]byte{}
 	for _, step := range ambient.StepNames() {
 		if !slices.Contains(steps, step) {
 			continue
 		}
-		next, notes, err := ambient.Apply(tree, a.options(), step)
+		next, notes, err := ambient.Apply(tree, o, step)
 		if err != nil {
 			return err
 		}
 		for _, n := range notes {
+			n.Line = 0 // the step changes the lines
 			fmt.Fprintf(a.streams.Err, "warning: %s\n", n)
 		}
 		a.recordStep(record, step, tree, next, content, rel)
@@ -245,6 +255,7 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 		return err
 	}
 	content := map[string][]byte{}
+	var done []string
 	first := firstOf(a.steps)
 	for {
 		step, ok := record.Last()
@@ -262,7 +273,7 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 		if err := record.Undo(content); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.streams.Err, "step %s: %s taken back\n", step.Name, countWithNoun(len(step.Files), "file"))
+		done = append(done, fmt.Sprintf("step %s: %s taken back", step.Name, countWithNoun(len(step.Files), "file")))
 		if len(a.steps) == 0 {
 			break
 		}
@@ -271,7 +282,13 @@ func (a *ambientRun) takeBack(ctx context.Context, args []string) error {
 		fmt.Fprintln(a.streams.Err, "no file was changed by a step that is to be taken back")
 		return nil
 	}
-	return saveSteps(ctx, dir, record, content)
+	if err := saveSteps(ctx, dir, record, content); err != nil {
+		return err
+	}
+	for _, line := range done {
+		fmt.Fprintln(a.streams.Err, line)
+	}
+	return nil
 }
 
 // firstOf returns the place of the first of some steps; 0 without any.

@@ -124,3 +124,46 @@ func TestCaptureStaysInTheDirectory(t *testing.T) {
 		})
 	}
 }
+
+// TestAmbientWriteLeavesBrokenFiles: a document that cannot be read keeps its file and its namespaces as they are, and no others. Seen in
+// StatCan/aaw-argocd-manifests.
+func TestAmbientWriteLeavesBrokenFiles(t *testing.T) {
+	arrange(t)
+	broken := strings.ReplaceAll(meshedShop, "shop", "bank") + "---\nkind: VirtualService\nmetadata: {name: broken}\n"
+	writeFiles(t, map[string]string{"k8s/shop.yaml": meshedShop, "k8s/bank.yaml": broken})
+	code, _, stderr := command(t, "", "ambient", "plan", "--write", "k8s")
+	if code != ExitOK || !strings.Contains(stderr, "k8s/bank.yaml cannot be read in full, and is left as it is") || !strings.Contains(stderr, "namespace bank, which does not move") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if got := readFile(t, "k8s/bank.yaml"); got != broken {
+		t.Errorf("the broken file is changed:\n%s", got)
+	}
+	if !strings.Contains(readFile(t, "k8s/shop.yaml"), "istio.io/dataplane-mode") {
+		t.Error("the other namespace is not moved")
+	}
+}
+
+// TestAmbientWriteNeedsNamespaces: policies without a namespace may be those of any, and labels would end them. Seen in
+// mathieu-benoit/my-kubernetes-deployments.
+func TestAmbientWriteNeedsNamespaces(t *testing.T) {
+	arrange(t)
+	text := strings.ReplaceAll(meshedShop, ", namespace: shop", "")
+	writeFiles(t, map[string]string{"k8s/shop.yaml": text})
+	code, _, stderr := command(t, "", "ambient", "plan", "--write", "k8s")
+	if code != ExitError || !strings.Contains(stderr, "AuthorizationPolicy web names no namespace") || readFile(t, "k8s/shop.yaml") != text {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestAmbientBackReportsWhatItDid: a step that cannot be taken back leaves all files, and is not reported as done.
+func TestAmbientBackReportsWhatItDid(t *testing.T) {
+	arrange(t)
+	writeFiles(t, map[string]string{"k8s/shop.yaml": meshedShop, "k8s/web.yaml": deployment("web", "shop")})
+	ok(t, "", "ambient", "plan", "--write", "k8s")
+	moved := strings.Replace(readFile(t, "k8s/shop.yaml"), "use-waypoint: waypoint", "use-waypoint: other", 1)
+	writeFiles(t, map[string]string{"k8s/shop.yaml": moved})
+	code, _, stderr := command(t, "", "ambient", "plan", "--back", "--step", "network", "k8s")
+	if code != ExitError || strings.Contains(stderr, "taken back\n") || readFile(t, "k8s/shop.yaml") != moved {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+}
