@@ -5,8 +5,12 @@ package apiserver
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
 	"github.com/prerig/prerig/pipeline/render/fields"
@@ -34,7 +38,7 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 		if one.Admission == nil || pods[i].Rejected != "" {
 			continue
 		}
-		for _, cause := range one.trace.Objects() {
+		for _, cause := range slices.Concat(one.trace.Objects(), meshAnnotations(one)) {
 			if again := p.without(one, cause); again != nil {
 				list = append(list, counterfactual{again, i, cause})
 			}
@@ -63,13 +67,15 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 // without returns a pod that is to be admitted without a cause; nil if it cannot be.
 func (p *prediction) without(one *predicted, cause string) *predicted {
 	cluster := p.admission.chain
-	if cause != one.injectedBy {
+	annotation := annotationOf(cause)
+	if cause != one.injectedBy && annotation == "" {
 		cluster = cluster.Without(cause)
 	}
 	if cluster == nil {
 		return nil
 	}
 	again := cluster.Repeat(one.Admission)
+	delete(again.Pod.Annotations, annotation)
 	return &predicted{object: one.object, template: one.template, file: one.file, Admission: again, trace: again.Trace}
 }
 
@@ -86,6 +92,9 @@ func (p *prediction) compareWithout(c counterfactual, pod *render.AdmittedPod) {
 	changed := map[string]fields.Change{}
 	for _, change := range fields.Differences(stored, podParts(pod.Pod)) {
 		changed[change.Path] = change
+	}
+	if annotation := annotationOf(c.cause); annotation != "" {
+		delete(changed, fmt.Sprintf("metadata.annotations[%q]", annotation))
 	}
 	for i := range pod.Reasons {
 		r := &pod.Reasons[i]
@@ -104,6 +113,37 @@ func (p *prediction) compareWithout(c counterfactual, pod *render.AdmittedPod) {
 		})
 	}
 	slices.SortFunc(pod.Prevented, render.Prevented.Compare)
+}
+
+// annotationCause begins the causes that are annotations of the pod, and shownValue bounds the value in them.
+const (
+	annotationCause = "annotation "
+	shownValue      = 60
+)
+
+// meshAnnotations returns the causes that are annotations of the mesh, if the pod is injected.
+func meshAnnotations(one *predicted) (out []string) {
+	if one.injectedBy == "" {
+		return nil
+	}
+	metadata, _ := one.file["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if strings.Contains(key, "istio.io/") {
+			out = append(out, annotationCause+key+": "+foreign.Line(fmt.Sprint(annotations[key]), shownValue))
+		}
+	}
+	return out
+}
+
+// annotationOf returns the annotation that a cause is; empty for an object.
+func annotationOf(cause string) string {
+	rest, ok := strings.CutPrefix(cause, annotationCause)
+	if !ok {
+		return ""
+	}
+	key, _, _ := strings.Cut(rest, ": ")
+	return key
 }
 
 // describeCause names what has changed a field: the object, or otherwise the step.

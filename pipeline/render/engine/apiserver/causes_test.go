@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/render"
@@ -82,9 +83,18 @@ func TestTheInjectionIsACause(t *testing.T) {
 	request := &render.AdmitRequest{Why: true, Catalog: documentsOf(t, "cluster.yaml", cluster)}
 	request.Options.KubernetesVersion = "1.36"
 	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", plainPod), Policies: [][]byte{[]byte(policy)}}}
+	annotated := strings.Replace(plainPod, "labels:", "annotations: {sidecar.istio.io/proxyCPU: 20m}, labels:", 1)
+	request.Groups[0].Documents = append(request.Groups[0].Documents, documentsOf(t, "annotated.yaml", annotated)...)
 	pods, err := Admit(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
+	}
+	cpu := reasonFor(t, pods[1], "spec.initContainers[istio-proxy].resources.requests.cpu")
+	if cpu.After != "20m" || cpu.Object != "InjectionPolicy mesh" || !slices.Equal(cpu.Because, []string{"annotation sidecar.istio.io/proxyCPU: 20m"}) {
+		t.Errorf("got %+v", cpu)
+	}
+	if cpu := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].resources.requests.cpu"); cpu.Because != nil {
+		t.Errorf("got %+v", cpu)
 	}
 	names := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].env[ISTIO_META_APP_CONTAINERS].value")
 	if names.Object != "InjectionPolicy mesh" || !slices.Equal(names.Because, []string{policyA}) {
