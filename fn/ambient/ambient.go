@@ -16,6 +16,8 @@ const (
 	UseWaypointNamespace = "istio.io/use-waypoint-namespace"
 	IngressUseWaypoint   = "istio.io/ingress-use-waypoint"
 	WaypointFor          = "istio.io/waypoint-for"
+	// SidecarLabel is on pods with a sidecar only: the injector adds it. Source: applyMetadata of pkg/kube/inject/inject.go of Istio.
+	SidecarLabel = "security.istio.io/tlsMode"
 	// GatewayName is on the pods of a waypoint; Istio makes a ServiceAccount of the same name for them.
 	GatewayName = "gateway.networking.k8s.io/gateway-name"
 )

@@ -28,7 +28,8 @@ func ManagedMesh(labels, annotations map[string]string) (provider, annotation, l
 	if text := strings.ReplaceAll(annotations[managedProxy], " ", ""); strings.Contains(text, `"managed":true`) {
 		return "Google's Cloud Service Mesh", managedProxy, ""
 	}
-	switch revision := labels[revisionLabel]; {
+	revision := labels[revisionLabel]
+	switch {
 	case googleRevision.MatchString(revision):
 		return "Google's Cloud Service Mesh", "", revisionLabel
 	case azureRevision.MatchString(revision):

@@ -101,7 +101,7 @@ func (o *objectFacts) labels() map[string]string {
 // policyPods returns the pods of ambient mode that a policy with a selector applies to. ok is false if it applies to none: to gateways, or
 // to pods that are known and not in ambient mode.
 func (s *workloadSet) policyPods(o *objectFacts, selector map[string]string) (pods []*Summary, ok bool) {
-	if ambient.SelectsGateway(selector) {
+	if ambient.SelectsGateway(selector) || selector[ambient.SidecarLabel] != "" {
 		return nil, false
 	}
 	known := false

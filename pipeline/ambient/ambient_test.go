@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -281,10 +282,75 @@ spec: {hosts: [api], http: [{route: [{destination: {host: api}}]}]}
 	}
 }
 
-// TestRootPolicyWithSelector: such a policy allows requests beside those of the namespace, and no waypoint follows it.
+// TestRootPolicyWithSelector: no waypoint follows such a policy, so that the namespaces whose pods it selects get copies.
 func TestRootPolicyWithSelector(t *testing.T) {
-	n := planOf(t, cluster, getOnly, strings.Replace(strings.Replace(getOnly, "namespace: shop", "namespace: istio-system", 1), "GET", "POST", 1))
-	if len(n.Open) == 0 || !strings.HasSuffix(n.Open[0].Object, "istio-system/get") || n.Open[0].Field != "spec.selector" {
-		t.Errorf("open: %v", n.Open)
+	root := strings.Replace(strings.Replace(getOnly, "namespace: shop", "namespace: istio-system", 1), "GET", "POST", 1)
+	for _, texts := range [][]string{{cluster, getOnly, root}, {cluster, root}} {
+		n := planOf(t, texts...)
+		if len(n.Open) > 0 || n.Waypoint == "" || n.Solved["PR903"] != len(texts)-1 {
+			t.Errorf("waypoint %q, open %v, solved %v", n.Waypoint, n.Open, n.Solved)
+		}
+	}
+	got := applied(t, cluster+"---\n"+getOnly+"---\n"+root, ambient.StepNames()...)
+	for _, want := range []string{"name: get-waypoint,", "get-root-waypoint", "prerig.dev/ambient-copy-of: istio-system/get", "*/sa/waypoint"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// TestLaterNamespacesGetRootPolicies: a policy of the root namespace that the move of one namespace has limited to sidecars is still one of the next.
+func TestLaterNamespacesGetRootPolicies(t *testing.T) {
+	for name, root := range map[string]string{
+		"selector": strings.Replace(getOnly, "namespace: shop", "namespace: istio-system", 1),
+		"ports": strings.NewReplacer("namespace: shop", "namespace: istio-system", "  selector: {matchLabels: {app: api}}\n", "",
+			"methods: [GET]", `methods: [GET], ports: ["8080"]`).Replace(getOnly),
+		"mesh": strings.NewReplacer("namespace: shop", "namespace: istio-system", "  selector: {matchLabels: {app: api}}\n", "").Replace(getOnly),
+	} {
+		next := strings.NewReplacer("namespace: shop", "namespace: bank", "name: shop,", "name: bank,").Replace(cluster)
+		text := applied(t, cluster+"---\n"+root, ambient.StepNames()...) + "---\n" + next
+		m, err := manifest.Parse("0.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, o := []ambient.File{{Path: "0.yaml", Docs: m.Docs}}, ambient.Options{Namespaces: []string{"bank"}}
+		plan, err := ambient.New(files, o, nil)
+		if err != nil || plan.Namespaces[0].Waypoint == "" {
+			t.Errorf("%s: %v, no waypoint in the second namespace", name, err)
+		}
+		for _, step := range ambient.StepNames() {
+			if files, _, err = ambient.Apply(files, o, step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := string(files[0].Bytes()); name != "mesh" && strings.Count(got, "ambient-copy-of: istio-system/get") < 2 || strings.Count(got, "waypoint-for: service") != 2 {
+			t.Errorf("%s: a copy or a waypoint is missing\n%s", name, got)
+		}
+	}
+}
+
+// TestPodsWithoutServiceKeepTheirPolicies: requests to them pass no waypoint, and ztunnel enforces what needs no waypoint from the start. Seen in
+// mathieu-benoit/my-kubernetes-deployments, where nothing denied anything to the load generator after the removal of the old policies.
+func TestPodsWithoutServiceKeepTheirPolicies(t *testing.T) {
+	const deny = "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: deny-all, namespace: %s}\nspec: {}\n"
+	for _, namespace := range []string{"shop", "istio-system"} {
+		text := cluster + worker + "---\n" + getOnly + fmt.Sprintf(deny, namespace)
+		if n := planOf(t, text); len(n.Open) > 0 {
+			t.Errorf("%s: open %v", namespace, n.Open)
+		}
+		got := applied(t, text, ambient.StepNames()...)
+		_, kept, ok := strings.Cut(got, "name: deny-all-worker\n")
+		if !ok || strings.Count(got, "name: deny-all-worker\n") != 1 {
+			t.Fatalf("%s: no policy for the pod alone:\n%s", namespace, got)
+		}
+		if n := planOf(t, text, strings.Replace(getOnly, "selector: {matchLabels: {app: api}}", "selector: {matchLabels: {app: worker}}", 1)); !slices.ContainsFunc(n.Gaps, func(gap string) bool {
+			return strings.HasPrefix(gap, "Pod shop/worker has no Service") && strings.Contains(gap, "nothing enforces get for it")
+		}) {
+			t.Errorf("%s: gaps %q", namespace, n.Gaps)
+		}
+		kept, _, _ = strings.Cut(kept, "---")
+		if !strings.Contains(kept, "app: worker") || strings.Contains(kept, "tlsMode") {
+			t.Errorf("%s: the policy is\n%s", namespace, kept)
+		}
 	}
 }

@@ -129,25 +129,28 @@ func origin(t *tree, o *object, field string) (*tree, *object, string) {
 	if t.source == nil {
 		return t, o, field
 	}
-	key, name := o.key(), o.name
+	key, name, namespace := o.key(), o.name, o.namespace
 	if of := o.annotations[copyOf]; of != "" {
 		name = of
+		if root, rest, ok := strings.Cut(of, "/"); ok {
+			namespace, name = root, rest
+		}
 	} else if key == httpRoutes && len(t.source.in(o.namespace, key)) == 0 {
 		key = virtualServices
 	}
-	same := func(from *tree, key, name string) (out []*object) {
-		for _, other := range from.in(o.namespace, key) {
-			if other.name == name && from.files[other.file].Path == t.files[o.file].Path {
+	same := func(from *tree, namespace, key, name string) (out []*object) {
+		for _, other := range from.in(namespace, key) {
+			if other.name == name && (namespace != o.namespace || from.files[other.file].Path == t.files[o.file].Path) {
 				out = append(out, other)
 			}
 		}
 		return out
 	}
-	found := same(t.source, key, name)
+	found := same(t.source, namespace, key, name)
 	if len(found) == 0 {
 		return t, o, field
 	}
-	at := found[min(max(slices.Index(same(t, o.key(), o.name), o), 0), len(found)-1)]
+	at := found[min(max(slices.Index(same(t, o.namespace, o.key(), o.name), o), 0), len(found)-1)]
 	return t.source, at, fieldOf(at.value, o.value, field)
 }
 

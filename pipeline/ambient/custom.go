@@ -79,7 +79,7 @@ func localAuthorizer(t *tree, o *object) string {
 		return ""
 	}
 	var images []string
-	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
+	selector := withoutSidecarLabel(selectorOf(o))
 	for _, p := range t.workloads(o.namespace) {
 		if !hasLabels(p.podLabels, selector) {
 			continue
@@ -106,15 +106,14 @@ func noteAuthorizers(t *tree, namespace string) {
 	}
 }
 
-// noteManagedMesh returns a note about the mesh of a provider that a namespace is in.
-func noteManagedMesh(t *tree, namespace string) (out []Note) {
-	ns := t.namespaceObject(namespace)
+// noteManagedMesh names the mesh of a provider that a namespace is in, of which nothing is known if no file has the Namespace.
+func noteManagedMesh(t *tree, ns *object) {
 	if ns == nil {
-		return nil
+		return
 	}
 	provider, annotation, label := ambient.ManagedMesh(ns.labels, ns.annotations)
 	if provider == "" {
-		return nil
+		return
 	}
 	field := workload.FieldString([]any{"metadata", "labels", label})
 	if annotation != "" {
@@ -122,7 +121,7 @@ func noteManagedMesh(t *tree, namespace string) (out []Note) {
 	}
 	note := t.note(ns, field, Blocked, lint.ManagedMesh(provider))
 	note.setCode("PR951")
-	return []Note{note}
+	t.notes = append(t.notes, note)
 }
 
 // setCode makes a note one of a rule, with its advice.

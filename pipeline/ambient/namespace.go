@@ -19,8 +19,7 @@ const (
 	injectionLabel = "istio-injection"
 	revisionLabel  = "istio.io/rev"
 	injectKey      = "sidecar.istio.io/inject"
-	// sidecarLabel is on pods with a sidecar only: the injector adds it. Source: applyMetadata of pkg/kube/inject/inject.go of Istio.
-	sidecarLabel, sidecarValue = "security.istio.io/tlsMode", "istio"
+	sidecarValue   = "istio" // of ambient.SidecarLabel
 	// copyOf is the annotation of copies with targetRefs, with the name of the policy that they are of.
 	copyOf      = "prerig.dev/ambient-copy-of"
 	copySuffix  = "-waypoint"
@@ -238,13 +237,9 @@ func (t *tree) needsWaypoint(namespace string) *object {
 			}
 		}
 	}
-	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
-		if t.isLayer7(o) && isMeshWide(o) {
-			return o
-		}
-	}
-	for _, o := range t.in(t.options.RootNamespace, requestAuthentications) {
-		if isMeshWide(o) {
+	for _, o := range rootPolicies(t, namespace) {
+		action := ambient.Action(o.spec)
+		if o.key() != authorizationPolicies || len(ambient.Layer7Fields(o.spec)) > 0 || action == "CUSTOM" || action == "AUDIT" {
 			return o
 		}
 	}
@@ -253,7 +248,15 @@ func (t *tree) needsWaypoint(namespace string) *object {
 
 // isMeshWide reports whether a policy of the root namespace is for all pods of the mesh.
 func isMeshWide(o *object) bool {
-	return o.spec["selector"] == nil && len(ambient.Targets(o.spec)) == 0
+	return len(withoutSidecarLabel(selectorOf(o))) == 0 && len(ambient.Targets(o.spec)) == 0
+}
+
+// isForClass reports whether all waypoints enforce one copy of a policy of the root namespace: ports differ by Service.
+func isForClass(o *object) bool { return isMeshWide(o) && len(ambient.PortFields(o.spec)) == 0 }
+
+// selectorOf returns the labels that a policy selects pods by.
+func selectorOf(o *object) map[string]string {
+	return podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
 }
 
 // isLayer7 reports whether an object of a namespace needs a waypoint there.
@@ -293,7 +296,7 @@ func (t *tree) appliesToPods(o *object) bool {
 	if len(ambient.Targets(o.spec)) > 0 {
 		return false
 	}
-	selector := podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
+	selector := withoutSidecarLabel(selectorOf(o))
 	if len(selector) == 0 {
 		return true
 	}
@@ -303,13 +306,13 @@ func (t *tree) appliesToPods(o *object) bool {
 	if o.namespace != t.options.RootNamespace && len(t.workloads(o.namespace)) == 0 {
 		return true // the pods are elsewhere
 	}
-	return slices.ContainsFunc(t.workloads(o.namespace), func(p podOf) bool { return hasLabels(p.podLabels, withoutSidecarLabel(selector)) })
+	return slices.ContainsFunc(t.workloads(o.namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
 func withoutSidecarLabel(selector map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range selector {
-		if k != sidecarLabel {
+		if k != ambient.SidecarLabel {
 			out[k] = v
 		}
 	}

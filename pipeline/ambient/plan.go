@@ -204,7 +204,6 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 		}
 		return t, err
 	}
-	out.Open = noteManagedMesh(start, name)
 	files := around(start, name)
 	t, err := read(files)
 	if err != nil {

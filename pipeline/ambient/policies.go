@@ -17,10 +17,15 @@ import (
 // maxTargets is the number of targetRefs that a policy may have. Source: security/v1beta1/authorization_policy.proto of istio.io/api.
 const maxTargets = 16
 
-// isReplaced reports whether a policy of a namespace with a waypoint gets a copy there. A DENY policy about ports alone stays with ztunnel,
-// which sees the same port as a sidecar.
+// isReplaced reports whether a policy of a namespace with a waypoint gets a copy there.
 func (t *tree) isReplaced(o *object) bool {
-	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || !t.appliesToPods(o) || isWaypointOnly(o) {
+	return t.appliesToPods(o) && isReplaceable(t, o, o.namespace)
+}
+
+// isReplaceable reports whether the waypoint of a namespace has to enforce a policy that is for pods there. A DENY policy about ports alone stays with
+// ztunnel, which sees the same port as a sidecar.
+func isReplaceable(t *tree, o *object, namespace string) bool {
+	if len(ambient.Targets(o.spec)) > 0 || o.annotations[copyOf] != "" || isWaypointOnly(o) {
 		return false
 	}
 	if localAuthorizer(t, o) != "" {
@@ -31,7 +36,7 @@ func (t *tree) isReplaced(o *object) bool {
 	}
 	action := ambient.Action(o.spec)
 	layer7 := len(ambient.Layer7Fields(o.spec)) > 0
-	if (action == "ALLOW" || action == "DENY") && !layer7 && passesNoWaypoint(t, o) {
+	if (action == "ALLOW" || action == "DENY") && !layer7 && passesNoWaypoint(t, o, namespace) {
 		return false
 	}
 	return action != "DENY" || layer7 || len(ambient.PeerFields(o.spec)) > 0
@@ -39,9 +44,9 @@ func (t *tree) isReplaced(o *object) bool {
 
 // passesNoWaypoint reports whether calls to the pods that a policy selects come from the clients themselves: no Service with an address selects
 // the pods. ztunnel enforces a policy of layer 4 for them as it is.
-func passesNoWaypoint(t *tree, o *object) bool {
-	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
-	return len(selector) > 0 && !slices.ContainsFunc(t.services(o.namespace), func(s *object) bool {
+func passesNoWaypoint(t *tree, o *object, namespace string) bool {
+	selector := withoutSidecarLabel(selectorOf(o))
+	return len(selector) > 0 && !slices.ContainsFunc(t.services(namespace), func(s *object) bool {
 		return hasLabels(podmap.StringMap(s.spec["selector"]), selector) ||
 			slices.ContainsFunc(t.selected(s), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 	})
@@ -62,8 +67,8 @@ func (t *tree) replacedPolicies(namespace string) (out []*object) {
 	return out
 }
 
-// copies returns the policy copied for the waypoint of its namespace, and what differs.
-func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]any, notes []Note) {
+// copies returns the policy copied for the waypoint of a namespace, and what differs.
+func (t *tree) copies(o *object, namespace string, waypoint ambient.Reference) (out []map[string]any, notes []Note) {
 	if fields := destinationAddresses(o.spec); len(fields) > 0 {
 		return nil, []Note{t.note(o, fields[0], Change, "a waypoint compares destination.ip with the address of the Service and not of the pod")}
 	}
@@ -72,14 +77,14 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 	spec := child(base, "spec")
 	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(spec, "selector")["matchLabels"]))
 	delete(spec, "selector")
-	child(child(base, "metadata"), "annotations")[copyOf] = o.name
-	if o.namespace == t.options.RootNamespace {
-		if len(selector) > 0 {
-			return nil, []Note{t.note(o, "spec.selector", Change, rootSelector)}
-		}
+	child(child(base, "metadata"), "annotations")[copyOf] = copyName(o, namespace)
+	if o.namespace == t.options.RootNamespace && isForClass(o) {
 		return named(o, []map[string]any{withTargets(base, classTarget())}), nil
 	}
-	services, notes := t.targets(o, selector)
+	if o.namespace != namespace {
+		child(base, "metadata")["namespace"] = namespace
+	}
+	services, notes := t.targets(o, namespace, selector)
 	ports := len(ambient.PortFields(o.spec)) > 0
 	if len(selector) == 0 && !ports && waypoint.Namespace == o.namespace {
 		return named(o, []map[string]any{withTargets(base, gatewayTarget(waypoint.Name))}), notes
@@ -104,6 +109,14 @@ func (t *tree) copies(o *object, waypoint ambient.Reference) (out []map[string]a
 	return named(o, out), notes
 }
 
+// copyName is what the annotation of a copy of a policy in a namespace has: its name, with its namespace if that is another one.
+func copyName(o *object, namespace string) string {
+	if o.namespace != namespace && !isForClass(o) {
+		return o.namespace + "/" + o.name
+	}
+	return o.name
+}
+
 func classTarget() map[string]any {
 	return map[string]any{"group": ambient.GatewayGroup, "kind": "GatewayClass", "name": ambient.WaypointClass}
 }
@@ -122,6 +135,9 @@ func withTargets(policy map[string]any, targets ...any) map[string]any {
 func named(o *object, copies []map[string]any) []map[string]any {
 	for i, c := range copies {
 		name := o.name + copySuffix
+		if text(podmap.MapAt(c, "metadata")["namespace"]) != text(podmap.MapAt(o.value, "metadata")["namespace"]) {
+			name = o.name + "-root" + copySuffix // the namespace may have one of the same name
+		}
 		if i > 0 {
 			name += "-" + strconv.Itoa(i+1)
 		}
@@ -131,9 +147,9 @@ func named(o *object, copies []map[string]any) []map[string]any {
 }
 
 // targets returns the Services whose pods a policy is for, with a note for each pod and Service for which that is not the same.
-func (t *tree) targets(o *object, selector map[string]string) (services []*object, notes []Note) {
+func (t *tree) targets(o *object, namespace string, selector map[string]string) (services []*object, notes []Note) {
 	reached := map[*object]bool{}
-	for _, s := range t.services(o.namespace) {
+	for _, s := range t.services(namespace) {
 		inside, outside := 0, ""
 		if len(selector) > 0 && hasLabels(podmap.StringMap(s.spec["selector"]), selector) {
 			inside++ // whatever pods it selects have the labels
@@ -154,8 +170,8 @@ func (t *tree) targets(o *object, selector map[string]string) (services []*objec
 			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s also selects %s, which the policy is not for: the copy is for all requests to the Service", s, outside)))
 		}
 	}
-	for _, p := range t.workloads(o.namespace) {
-		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(allPorts(p)) > 0 {
+	for _, p := range t.workloads(namespace) {
+		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(allPorts(p)) > 0 && !isKept(t, o, p) {
 			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and the policy ends for it", p.object)))
 		}
 	}
@@ -323,12 +339,12 @@ func destinationAddresses(spec map[string]any) (out []string) {
 // limited returns an old policy as it is while pods move: only pods with a sidecar enforce it, and they accept what the waypoint has
 // checked. ok is false if it is so already.
 func limited(o *object, principal, serviceAccount string) (map[string]any, bool) {
-	if podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])[sidecarLabel] != "" {
+	if selectorOf(o)[ambient.SidecarLabel] != "" {
 		return nil, false
 	}
 	out := podmap.CopyMap(o.value)
 	spec := child(out, "spec")
-	child(child(spec, "selector"), "matchLabels")[sidecarLabel] = sidecarValue
+	child(child(spec, "selector"), "matchLabels")[ambient.SidecarLabel] = sidecarValue
 	switch rules, _ := spec["rules"].([]any); ambient.Action(o.spec) {
 	case "ALLOW":
 		spec["rules"] = append(rules, map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}}})

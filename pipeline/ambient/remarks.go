@@ -22,6 +22,9 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 		out = append(out, "Between the restart and the removal of the old policies, "+atZtunnel(t, n.Name)+
 			" The step limit avoids it: only pods with a sidecar enforce old policies, and they accept what the waypoint has checked.")
 	}
+	if has("cleanup") {
+		out = append(out, withoutService(t, n.Name)...)
+	}
 	if has("enforce") {
 		out = append(out, "Sidecars, direct calls to pods and plain connections from outside of the mesh do not pass the waypoint, so that its "+
 			"policies do not apply to them. The step enforce closes this: ztunnel lets only the waypoint in. Make it when all callers are in ambient "+
@@ -37,11 +40,35 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 	return out
 }
 
+// withoutService names the pods whose requests pass no waypoint, and the policies that end for them.
+func withoutService(t *tree, namespace string) (out []string) {
+	old := append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...)
+	done := map[string]bool{}
+	for _, p := range t.workloads(namespace) {
+		if done[p.name] || slices.ContainsFunc(t.services(namespace), func(s *object) bool { return hasLabels(p.podLabels, podmap.StringMap(s.spec["selector"])) }) {
+			continue
+		}
+		done[p.name] = true
+		var ending []string
+		for _, o := range old {
+			selector := withoutSidecarLabel(selectorOf(o))
+			if o.key() == authorizationPolicies && hasLabels(p.podLabels, selector) && !isKept(t, o, p) {
+				ending = append(ending, o.name)
+			}
+		}
+		if len(ending) > 0 {
+			out = append(out, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and from the restart on nothing enforces %s for it. "+
+				"Give it a Service, or a policy without conditions on requests.", p.object, strings.Join(ending, ", ")))
+		}
+	}
+	return out
+}
+
 // atZtunnel describes what ztunnel would make of the policies of a namespace that the waypoint is going to enforce.
 func atZtunnel(t *tree, namespace string) string {
 	var parts []string
 	names := map[string][]string{}
-	for _, o := range t.replacedPolicies(namespace) {
+	for _, o := range append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...) {
 		if o.key() != authorizationPolicies {
 			continue
 		}
@@ -51,7 +78,7 @@ func atZtunnel(t *tree, namespace string) string {
 		case action == "CUSTOM" || action == "AUDIT":
 			what = "would not follow"
 		case len(ambient.Layer7Fields(o.spec)) == 0:
-			what = "would take the waypoint for the client of"
+			what = "would check the waypoint in the place of the client, of"
 		case action == "ALLOW":
 			what = "would leave out rules about requests, and reject what no other rule allows, of"
 		case slices.ContainsFunc(podmap.Maps(o.spec["rules"]), ambient.MatchesNothing):

@@ -150,46 +150,101 @@ func (t *tree) copyPolicies(namespace string) error {
 		return nil
 	}
 	waypoint := t.waypointName(namespace)
-	old := t.replacedPolicies(namespace)
-	for _, o := range append(t.in(t.options.RootNamespace, authorizationPolicies), t.in(t.options.RootNamespace, requestAuthentications)...) {
-		switch {
-		case namespace == t.options.RootNamespace:
-		case isMeshWide(o) && t.isReplaced(o):
-			old = append(old, o)
-		case t.selectsIn(o, namespace):
-			t.notes = append(t.notes, t.note(o, "spec.selector", Change, rootSelector))
-		}
-	}
-	for _, o := range old {
-		if t.isCopied(o) {
+	for _, o := range append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...) {
+		keepAtPods(t, o, namespace)
+		if t.isCopied(o, namespace) {
 			continue
 		}
-		copies, notes := t.copies(o, waypoint)
+		copies, notes := t.copies(o, namespace, waypoint)
 		t.notes = append(t.notes, notes...)
 		for _, c := range copies {
-			t.addLike(o, c)
+			if text(podmap.MapAt(c, "metadata")["namespace"]) == namespace && o.namespace != namespace {
+				t.add(t.anchor(namespace, o), c)
+			} else {
+				t.addLike(o, c)
+			}
 		}
 	}
 	return nil
 }
 
-const rootSelector = "a policy of the root namespace with a selector has no counterpart at waypoints; write it into the namespaces"
+// rootPolicies returns the policies of the root namespace that the waypoint of another namespace is going to enforce.
+func rootPolicies(t *tree, namespace string) (out []*object) {
+	root := t.options.RootNamespace
+	if namespace == root {
+		return nil
+	}
+	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
+		for _, o := range t.in(root, key) {
+			if isMeshWide(o) && key != wasmPlugins && t.isReplaced(o) || t.selectsIn(o, namespace) && isReplaceable(t, o, namespace) {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// keepAtPods writes policies for pods that no Service with an address selects: their requests pass no waypoint, and ztunnel enforces what the policy
+// has of layer 4 as the sidecar did.
+func keepAtPods(t *tree, o *object, namespace string) {
+	for _, p := range t.workloads(namespace) {
+		if !isKept(t, o, p) {
+			continue
+		}
+		name := o.name + "-" + p.name
+		exists := slices.ContainsFunc(t.in(namespace, authorizationPolicies), func(other *object) bool { return other.name == name })
+		if exists || slices.ContainsFunc(t.pending, func(e edit) bool {
+			return len(e.after) > 0 && text(podmap.MapAt(e.after[0], "metadata")["name"]) == name && e.at.namespace == namespace
+		}) {
+			continue
+		}
+		meta := map[string]any{"name": name}
+		if p.ownNamespace {
+			meta["namespace"] = namespace
+		}
+		spec := podmap.CopyMap(o.spec)
+		labels := map[string]any{}
+		for key, value := range p.podLabels {
+			labels[key] = value
+		}
+		spec["selector"] = map[string]any{"matchLabels": labels}
+		t.add(p.object, map[string]any{"apiVersion": o.apiVersion, "kind": o.kind, "metadata": meta, "spec": spec})
+	}
+}
+
+// isKept reports whether ztunnel goes on to enforce a policy that is replaced at the waypoint for a pod that none of its requests reach by it.
+func isKept(t *tree, o *object, p podOf) bool {
+	action := ambient.Action(o.spec)
+	selector := withoutSidecarLabel(selectorOf(o))
+	if o.key() != authorizationPolicies || action != "ALLOW" && action != "DENY" || len(ambient.Layer7Fields(o.spec)) > 0 ||
+		len(p.podLabels) == 0 || !hasLabels(p.podLabels, selector) {
+		return false
+	}
+	return !slices.ContainsFunc(t.services(p.namespace), func(s *object) bool {
+		return slices.ContainsFunc(t.selected(s), func(q podOf) bool { return hasLabels(q.podLabels, p.podLabels) })
+	})
+}
 
 // selectsIn reports whether the selector of a policy of the root namespace selects pods of a namespace.
 func (t *tree) selectsIn(o *object, namespace string) bool {
-	selector := podmap.StringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
+	selector := withoutSidecarLabel(selectorOf(o))
 	return len(selector) > 0 && slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
-// isCopied reports whether a copy of a policy is among the files or the changes.
-func (t *tree) isCopied(o *object) bool {
-	for _, other := range t.in(o.namespace, o.key()) {
-		if other.annotations[copyOf] == o.name {
+// isCopied reports whether a copy of a policy for a namespace is among the files or the changes.
+func (t *tree) isCopied(o *object, namespace string) bool {
+	name, in := copyName(o, namespace), namespace
+	if name == o.name {
+		in = o.namespace
+	}
+	for _, other := range t.in(in, o.key()) {
+		if other.annotations[copyOf] == name {
 			return true
 		}
 	}
 	return slices.ContainsFunc(t.pending, func(e edit) bool {
-		return e.at == o && len(e.after) > 0
+		return len(e.after) > 0 && e.at.namespace == in && text(e.after[0]["kind"]) == o.kind &&
+			text(podmap.MapAt(e.after[0], "metadata", "annotations")[copyOf]) == name
 	})
 }
 
@@ -197,8 +252,8 @@ func (t *tree) limitPolicies(namespace string) error {
 	waypoint := t.waypointName(namespace)
 	principal := principalOf(waypoint)
 	old := t.in(namespace, authorizationPolicies)
-	for _, o := range t.in(t.options.RootNamespace, authorizationPolicies) {
-		if isMeshWide(o) {
+	for _, o := range rootPolicies(t, namespace) {
+		if o.key() == authorizationPolicies {
 			principal = "*/sa/" + waypoint.Name
 			old = append(old, o)
 		}
@@ -208,7 +263,7 @@ func (t *tree) limitPolicies(namespace string) error {
 		if o.namespace != namespace {
 			who = principal
 		}
-		if !t.isReplaced(o) || !t.isCopied(o) {
+		if o.namespace == namespace && !t.isReplaced(o) || !t.isCopied(o, namespace) {
 			continue
 		}
 		if value, ok := limited(o, who, waypoint.Namespace+"/"+waypoint.Name); ok {
@@ -220,6 +275,7 @@ func (t *tree) limitPolicies(namespace string) error {
 
 func (t *tree) labelNamespace(namespace string) error {
 	ns := t.namespaceObject(namespace)
+	noteManagedMesh(t, ns)
 	waypoint := t.waypointName(namespace)
 	wanted := []string{ambient.DataplaneMode + "=" + ambient.Ambient}
 	if t.needsWaypoint(namespace) != nil {
@@ -268,7 +324,7 @@ func (t *tree) keepOut(o *object) {
 
 func (t *tree) removePolicies(namespace string) error {
 	for _, o := range t.replacedPolicies(namespace) {
-		if t.isCopied(o) {
+		if t.isCopied(o, namespace) {
 			t.remove(o)
 		}
 	}
@@ -277,36 +333,46 @@ func (t *tree) removePolicies(namespace string) error {
 
 // enforceWaypoint adds a policy for ztunnel to each set of pods whose policies a waypoint enforces.
 func (t *tree) enforceWaypoint(namespace string) error {
-	waypoint := t.waypointName(namespace)
 	done := map[string]bool{}
-	var copies []*object
 	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
-		copies = append(copies, t.in(namespace, key)...)
-	}
-	for _, o := range copies {
-		for _, target := range ambient.Targets(o.spec) {
-			spec := map[string]any{"action": "ALLOW", "rules": []any{map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principalOf(waypoint)}}}}}}}
-			name := namespace
-			if target.Kind == "Service" {
-				i := slices.IndexFunc(t.services(namespace), func(s *object) bool { return s.name == target.Name })
-				if i < 0 {
-					continue
+		for _, o := range t.in(namespace, key) {
+			for _, target := range ambient.Targets(o.spec) {
+				if o.annotations[copyOf] != "" {
+					admitWaypoint(t, o, target, done)
 				}
-				name = target.Name
-				spec["selector"] = map[string]any{"matchLabels": podmap.CopyMap(podmap.MapAt(t.services(namespace)[i].spec, "selector"))}
 			}
-			name += onlySuffix
-			exists := slices.ContainsFunc(t.in(namespace, authorizationPolicies), func(p *object) bool { return p.name == name })
-			if done[name] || exists || o.annotations[copyOf] == "" {
-				continue
-			}
-			done[name] = true
-			meta := map[string]any{"name": name}
-			if o.ownNamespace {
-				meta["namespace"] = namespace
-			}
-			t.add(o, map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": meta, "spec": spec})
+		}
+	}
+	if slices.ContainsFunc(rootPolicies(t, namespace), func(o *object) bool { return isForClass(o) && t.isCopied(o, namespace) }) {
+		for _, s := range t.services(namespace) {
+			admitWaypoint(t, s, ambient.TargetReference{Kind: "Service", Name: s.name}, done)
 		}
 	}
 	return nil
+}
+
+// admitWaypoint adds the policy by which ztunnel lets only the waypoint call the pods of a target: of a Service, or of the namespace.
+func admitWaypoint(t *tree, o *object, target ambient.TargetReference, done map[string]bool) {
+	namespace := o.namespace
+	principal := principalOf(t.waypointName(namespace))
+	spec := map[string]any{"action": "ALLOW", "rules": []any{map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": []any{principal}}}}}}}
+	name := namespace
+	if target.Kind == "Service" {
+		i := slices.IndexFunc(t.services(namespace), func(s *object) bool { return s.name == target.Name })
+		if i < 0 {
+			return
+		}
+		name = target.Name
+		spec["selector"] = map[string]any{"matchLabels": podmap.CopyMap(podmap.MapAt(t.services(namespace)[i].spec, "selector"))}
+	}
+	name += onlySuffix
+	if done[name] || slices.ContainsFunc(t.in(namespace, authorizationPolicies), func(p *object) bool { return p.name == name }) {
+		return
+	}
+	done[name] = true
+	meta := map[string]any{"name": name}
+	if o.ownNamespace {
+		meta["namespace"] = namespace
+	}
+	t.add(o, map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy", "metadata": meta, "spec": spec})
 }

@@ -155,7 +155,7 @@ func (u Usage) plus(v Usage) Usage {
 
 func describeUsage(before, after Usage) string {
 	if before.Pods == 0 {
-		text := "sidecars: no pod that gets one was found among the files"
+		text := "sidecars: no pod among the files gets one by the policy"
 		if after.Pods == 0 {
 			return text
 		}

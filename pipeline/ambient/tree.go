@@ -73,9 +73,9 @@ type tree struct {
 	related  *relations
 	// authorizers are those that the objects show, of which some are in the pods of applications.
 	authorizers *ambient.Authorizers
-	notes    []Note
-	pending  []edit
-	changed  map[*object]int // the place of the change among the pending ones
+	notes       []Note
+	pending     []edit
+	changed     map[*object]int // the place of the change among the pending ones
 	// source is the tree before all steps; nil in that one. Places of findings are those in it.
 	source *tree
 }
