@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Options are what the decision depends on besides the pod.
@@ -208,6 +209,9 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict
 	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true,
 		Source: p.Namespace.Source}
 	own := "the pod does not opt out"
+	if value, ok := p.Labels[labelInject]; ok && !slices.Contains(injectValues, value) {
+		own = fmt.Sprintf("the pod's label %s=%s means nothing%s", labelInject, value, strict.DidYouMean(value, injectValues))
+	}
 	if verdict.fact != nil {
 		own = verdict.reason
 	}
@@ -245,6 +249,12 @@ func (d *Decider) otherRevision(out *Decision, p Pod) string {
 	return asked
 }
 
+// The values of the labels istio-injection and sidecar.istio.io/inject that mean something.
+var (
+	injectionValues = []string{"enabled", "disabled"}
+	injectValues    = []string{"true", "false"}
+)
+
 func (d *Decider) addWarnings(out *Decision, p Pod) {
 	if len(out.Others) > 0 && out.Webhook != nil {
 		names := []string{out.Webhook.String()}
@@ -259,6 +269,10 @@ func (d *Decider) addWarnings(out *Decision, p Pod) {
 	if other := d.otherRevision(out, p); other != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the pod's label istio.io/rev asks for the revision %s, and the policy injects the proxy of revision %s; "+
 			"use a policy for revision %s, list it in revisionTags if it is a tag of this revision, or remove the label", other, revisionOrDefault(d.options.Revision), other))
+	}
+	if value := p.Namespace.Labels[labelInjection]; p.Namespace.Known && out.Webhook == nil && value != "" && !slices.Contains(injectionValues, value) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has the label istio-injection=%s, and Istio reads only enabled and disabled%s",
+			p.Namespace.Name, value, strict.DidYouMean(value, injectionValues)))
 	}
 	if p.Namespace.Known && p.Namespace.Labels[labelInjection] != "" && p.Namespace.Labels[labelRevision] != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has both labels, istio-injection=%s and istio.io/rev=%s; the first one wins",

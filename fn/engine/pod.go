@@ -7,15 +7,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/decide"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -32,6 +35,23 @@ type podInjection struct {
 	restored restoredPod
 }
 
+// templatePlace names the file and the line of the template that an error is about, where they are known.
+func (w *podInjection) templatePlace(err error) string {
+	var in *gotemplate.Error
+	if !errors.As(err, &in) {
+		return ""
+	}
+	for _, pl := range w.plans {
+		if pl.istio == nil || pl.policy.Spec.Istio.Injector.Config == "" {
+			continue
+		}
+		if at := pl.policy.Source.Place([]any{"spec", "istio", "injector", "config", "templates", in.Template}, in.Line); at != nil {
+			return "; the template is in " + at.String()
+		}
+	}
+	return ""
+}
+
 // injectTemplate returns the pod of one template without any injection, and as it should be. written is the template as it was written,
 // record is the workload's record of its pods. ok is false where an error was recorded.
 func (in *Injector) injectTemplate(u *documentUnit, t, written workload.Template, obj map[string]any, record workloadRecord, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
@@ -45,7 +65,7 @@ func (in *Injector) injectTemplate(u *documentUnit, t, written workload.Template
 			rejected.addProblemResults(u, t.Field)
 			a.summarizeRejected(rejected.pod)
 		} else {
-			u.addError(podField(t, err), withoutField(err))
+			u.addResult(result.Error, podField(t, err), withoutField(err).Error()+w.templatePlace(err))
 		}
 		return nil, nil, false
 	}
@@ -297,6 +317,21 @@ func podField(t workload.Template, err error) string {
 		return joinField(t.Field, at.Field)
 	}
 	return t.Field
+}
+
+// misspelledContainers refuses a pod whose containers are in a field of a similar name. The injection would make a pod
+// of the sidecar alone.
+func misspelledContainers(pod map[string]any) error {
+	spec, _ := pod["spec"].(map[string]any)
+	if _, ok := spec[podmap.Containers]; ok {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(spec)) {
+		if strict.Closest(key, []string{podmap.Containers}) != "" {
+			return &podmap.FieldError{Field: "spec." + key, Err: errors.New("unknown field, did you mean containers?")}
+		}
+	}
+	return nil
 }
 
 // withoutField returns what is wrong with a field without its path, which the result has already.

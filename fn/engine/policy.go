@@ -50,12 +50,12 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		pl := &compiledPolicy{policy: p, versionFrom: in.versionFrom, limitRanges: listedLimits(&p.Spec)}
 		plans = append(plans, pl)
 		if p.Spec.From != "" && in.mode != v1alpha1.ModeRemove {
-			results = append(results, policyResult(p, result.Error, "spec.from", "the policy is completed from a cluster, which only prerig serve reads, for "+
-				"policies that are objects of the cluster or files of the daemon; write a complete policy with prerig import --kubeconfig FILE"))
+			results = append(results, policyError(p, strict.AtField(errors.New("the policy is completed from a cluster, which only prerig serve reads, for "+
+				"policies that are objects of the cluster or files of the daemon; write a complete policy with prerig import --kubeconfig FILE"), "spec", "from")))
 			continue
 		}
 		if err := pl.preparePins(s); err != nil {
-			results = append(results, policyResult(p, result.Error, "spec", err.Error()))
+			results = append(results, policyError(p, strict.Below(err, "spec")))
 			continue
 		}
 		if in.mode == v1alpha1.ModeRemove {
@@ -71,8 +71,11 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		}
 		warnings, err := pl.prepareIstio(s, &in.compiled[i])
 		if err != nil {
-			results = append(results, policyResult(p, result.Error, "spec.istio", err.Error()))
+			results = append(results, policyError(p, strict.Below(ownField(p.Spec.Istio, err), "spec", "istio")))
 			continue
+		}
+		for _, w := range pl.istio.MeshWarnings {
+			results = append(results, policyWarning(p, w, "spec", "istio", "meshConfig"))
 		}
 		for _, w := range warnings {
 			results = append(results, policyResult(p, result.Warning, "spec.istio", w))
@@ -83,6 +86,41 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		}
 	}
 	return plans, results
+}
+
+// policyError is an error about a policy. It names the flag that has set the field of the error, or the line of it.
+func policyError(p *v1alpha1.InjectionPolicy, err error) result.Result {
+	path, line := strict.FieldOf(err)
+	if flag, ok := p.Source.FlagOf(path); ok {
+		return result.Result{Severity: result.Error, Message: fmt.Sprintf("%s is %q: %s", flag.Flag, flag.Value, err)}
+	}
+	out := policyResult(p, result.Error, strict.FieldPath(path...), err.Error())
+	out.File = p.Source.Place(path, line)
+	return out
+}
+
+// policyWarning is a warning about a field of a policy.
+func policyWarning(p *v1alpha1.InjectionPolicy, message string, at ...any) result.Result {
+	out := policyResult(p, result.Warning, strict.FieldPath(at...), message)
+	out.File = p.Source.Place(at, 0)
+	return out
+}
+
+// ownField is an error of an injector whose path leads to a field of the policy. What is not the policy's own is among
+// the items, in a ConfigMap that the message names.
+func ownField(spec *v1alpha1.Istio, err error) error {
+	path, _ := strict.FieldOf(err)
+	own := len(path) > 0
+	if own && path[0] == "meshConfig" {
+		own = spec.MeshConfig != ""
+	}
+	if len(path) > 1 && (path[1] == "config" || path[1] == "values") {
+		own = spec.Injector.Config != ""
+	}
+	if own {
+		return err
+	}
+	return strict.AtField(err)
 }
 
 // policyResult is a result about a policy.
@@ -148,7 +186,7 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 		pl.lints = true
 		var err error
 		if pl.severities, err = lint.NewPolicySeverities(l); err != nil {
-			return err
+			return strict.Below(err, "lint")
 		}
 	}
 	images := pl.policy.Spec.Images
@@ -157,7 +195,7 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 	}
 	locks, err := s.imageLocks(images.Lock)
 	if err != nil {
-		return err
+		return strict.AtField(err, "images", "lock")
 	}
 	pl.lock, err = pin.NewLock(images.Pins, locks...)
 	return err
@@ -195,9 +233,9 @@ func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options, compiled
 func builtIn(name string, o *istio.Options, compiled *compiledIstio) (config, values string, err error) {
 	if name != builtin.Name {
 		if _, there := policies.Get(name); there {
-			return "", "", fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name)
+			return "", "", strict.AtField(fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name), "injector", "builtIn")
 		}
-		return "", "", fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
+		return "", "", strict.AtField(fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", ")), "injector", "builtIn")
 	}
 	choice, err := builtin.Choose(o.Version, o.Overrides)
 	if err != nil {

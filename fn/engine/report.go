@@ -50,6 +50,9 @@ type Outcome struct {
 	// UnknownKind reports whether the object looks as if pods were made of it and these were not inspected because
 	// its kind is unknown.
 	UnknownKind bool
+	// WrongKind reports whether no cluster has the kind of such an object, as its API version is wrong or its kind is
+	// misspelled.
+	WrongKind bool
 	// Changed reports whether the bytes of the document changed.
 	Changed bool
 	// Reason is one sentence that explains why.

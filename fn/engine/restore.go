@@ -233,6 +233,9 @@ func (w *podInjection) newAttempt(original map[string]any) *attempt {
 // is recorded in it. So it is if a template deletes a container or volume of the Pod.
 func (w *podInjection) applyPolicies(original map[string]any) (*attempt, error) {
 	a := w.newAttempt(original)
+	if err := misspelledContainers(original); err != nil {
+		return a, err
+	}
 	err := a.applyAllPolicies()
 	if err != nil || !w.isBarePod() || a.outcome.Action != Injected || !anyPolicyRecords(w.plans) {
 		return a, err

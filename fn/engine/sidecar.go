@@ -11,6 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // prepareSidecars makes the policy's sidecars ready. A name without a policy's own is that of the built-in sidecar.
@@ -19,7 +20,7 @@ func (pl *compiledPolicy) prepareSidecars() result.Results {
 	for i, s := range pl.policy.Spec.Sidecars {
 		compiled, err := sidecar.New(s)
 		if err != nil {
-			results = append(results, policyResult(pl.policy, result.Error, fmt.Sprintf("spec.sidecars[%d]", i), err.Error()))
+			results = append(results, policyError(pl.policy, strict.Below(err, "spec", "sidecars", i)))
 			continue
 		}
 		pl.sidecars = append(pl.sidecars, compiled)

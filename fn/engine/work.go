@@ -174,7 +174,7 @@ func checkNames(obj map[string]any) (field string, err error) {
 // reportSuspectWorkflow reports an object of an unknown kind that looks as if pods are made of it, so that no workload
 // is silently skipped. Only documents with the words of a pod template are read.
 func (in *Injector) reportSuspectWorkflow(u *documentUnit) {
-	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) {
+	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) && !workload.MayBeMisplaced(u.meta.APIVersion, u.meta.Kind) {
 		return
 	}
 	for _, hint := range workload.Hints {
@@ -196,9 +196,13 @@ func (in *Injector) reportSuspectWorkflow(u *documentUnit) {
 		reason += fmt.Sprintf("; to inject it, add {apiVersion: %s, kind: %s, podTemplate: %s} to the policy's spec.workloads", u.meta.APIVersion, u.meta.Kind, found.Path)
 	}
 	outcome := in.newOutcome(u, found.Field, Skipped, reason)
-	outcome.UnknownKind = true
+	outcome.UnknownKind, outcome.WrongKind = true, found.Wrong
 	u.outcomes = append(u.outcomes, outcome)
-	u.addResult(result.Info, found.Field, "not injected: "+reason)
+	severity := result.Info
+	if found.Wrong {
+		severity = result.Warning
+	}
+	u.addResult(severity, found.Field, "not injected: "+reason)
 }
 
 // writeUnit edits the document to match wanted. An earlier injection is removed from the text first, so that the

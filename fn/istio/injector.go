@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Native reports whether the proxy is an init container that always restarts.
@@ -93,9 +94,11 @@ type Injector struct {
 	native    bool
 	apiServer *admission.Server
 	warnings  []string
-	outputs   sync.Pool
-	known     knownYAML
-	reads     func() (*Reads, error)
+	// MeshWarnings lists what is ignored in the mesh config. It must not be changed.
+	MeshWarnings []string
+	outputs      sync.Pool
+	known        knownYAML
+	reads        func() (*Reads, error)
 
 	podSelectors
 	proxyConfigs
@@ -124,13 +127,13 @@ func New(o Options) (*Injector, error) {
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
-		return nil, err
+		return nil, strict.AtField(err, "injector", "config")
 	}
 	if in.values, err = ParseValues(o.Values, o.Overrides); err != nil {
-		return nil, err
+		return nil, strict.AtField(err, "injector", "values")
 	}
 	if err = in.config.applyChartOverrides(o.Overrides); err != nil {
-		return nil, err
+		return nil, strict.AtField(err, "injector", "overrides")
 	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
 	if in.detection, err = detectVersion(o, in.config, in.values, hasValues); err != nil {
@@ -184,9 +187,9 @@ func New(o Options) (*Injector, error) {
 func (in *Injector) readMesh() error {
 	mc, warnings, err := mesh.Parse(in.opts.Mesh, in.profile.release)
 	if err != nil {
-		return fmt.Errorf("reading the mesh config (data.mesh of the ConfigMap istio): %w", err)
+		return strict.AtField(fmt.Errorf("reading the mesh config (data.mesh of the ConfigMap istio): %w", err), "meshConfig")
 	}
-	in.warnings = append(in.warnings, warnings...)
+	in.MeshWarnings = warnings
 	if in.opts.RootNamespace != "" {
 		mc.RootNamespace = in.opts.RootNamespace
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"text/template/parse"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // codeReads are the values that not only templates read, but the injector itself.
@@ -78,11 +80,12 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 			if len(at) > 0 {
 				where = "below " + strings.Join(at, ".")
 			}
-			return fmt.Errorf("reading injector.overrides.%s: the values do not have it and no template reads it, so it would change nothing; the keys %s are %s",
-				strings.Join(path, "."), where, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			names := slices.Sorted(maps.Keys(known))
+			return overrideError(path, "the values do not have it and no template reads it, so it would change nothing%s; the keys %s are %s",
+				strict.DidYouMean(key, names), where, strings.Join(names, ", "))
 		}
 		if there && !isOfOneForm(over[key], under) {
-			return fmt.Errorf("reading injector.overrides.%s: must be %s, as in the values", strings.Join(path, "."), describeValueKind(under))
+			return overrideError(path, "must be %s, as in the values", describeValueKind(under))
 		}
 		sub, isMap := over[key].(map[string]any)
 		if !isMap || isRead && len(below) == 0 {
@@ -97,6 +100,15 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 		}
 	}
 	return nil
+}
+
+// overrideError is an error about one of the overrides.
+func overrideError(path []string, format string, args ...any) error {
+	at := []any{"injector", "overrides"}
+	for _, key := range path {
+		at = append(at, key)
+	}
+	return strict.AtField(fmt.Errorf("reading injector.overrides.%s: %s", strings.Join(path, "."), fmt.Sprintf(format, args...)), at...)
 }
 
 // isOfOneForm reports whether a value can replace another: null can replace everything, and anything can replace

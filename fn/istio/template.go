@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -165,11 +167,17 @@ var (
 func parseError(name string, err error) error {
 	text := err.Error()
 	if m := undefinedFunction.FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("reading template %q, line %s: no version of Istio from 1.%d to 1.%d has the function %q",
-			name, m[2], OldestMinor, NewestMinor, m[3])
+		return templateError(name, m[2], "no version of Istio from 1.%d to 1.%d has the function %q", OldestMinor, NewestMinor, m[3])
 	}
 	if m := parseLocation.FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("reading template %q, line %s: %s", name, m[2], m[3])
+		return templateError(name, m[2], "%s", m[3])
 	}
 	return fmt.Errorf("reading template %q: %w", name, err)
+}
+
+// templateError is an error in a line of a template of the configuration.
+func templateError(name, line, format string, args ...any) error {
+	err := fmt.Errorf("reading template %q, line %s: %s", name, line, fmt.Sprintf(format, args...))
+	number, _ := strconv.Atoi(line)
+	return &strict.FieldError{Path: []any{"injector", "config", "templates", name}, Line: number, Err: err}
 }

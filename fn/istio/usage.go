@@ -155,8 +155,8 @@ func (u templateUsage) checkFunctions(l *language) error {
 	for _, name := range slices.Sorted(maps.Keys(u.functions)) {
 		if l.functions[name] == nil && !textTemplateFunctions[name] && !isNearSpan(functionSpans(name), l.profile.release) {
 			at := u.functions[name]
-			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, FunctionVersions(name), l.profile.release.Minor)
+			return templateError(at.template, strconv.Itoa(at.line), "the function %q exists in Istio %s, and the version is 1.%d",
+				name, FunctionVersions(name), l.profile.release.Minor)
 		}
 	}
 	return nil

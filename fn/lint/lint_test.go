@@ -86,7 +86,7 @@ func TestSeverities(t *testing.T) {
 	if got := found(in, lint.Off()); got != nil {
 		t.Errorf("switched off: %v", got)
 	}
-	for rules, want := range map[string]string{"PR999": `rule "PR999": there is no such rule`, "PR201": `rule PR201: "Fatal" is not Error`} {
+	for rules, want := range map[string]string{"PR999": `there is no rule "PR999", did you mean PR909?`, "PR201": `rule PR201: "Fatal" is not Error`} {
 		if _, err := lint.NewSeverities(map[string]string{rules: "Fatal"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", rules, err, want)
 		}

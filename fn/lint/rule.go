@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // Rule is one thing that is checked. Its code never changes its meaning and is never used again for another rule.
@@ -83,6 +84,15 @@ func isRule(code string) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool { return r.Code == code })
 }
 
+// allCodes returns the codes of all rules.
+func allCodes() []string {
+	codes := make([]string, len(rules))
+	for i := range rules {
+		codes[i] = rules[i].Code
+	}
+	return codes
+}
+
 // Severities holds the severity of each rule, and which of its findings a policy suppresses. The zero value holds
 // every rule at its default.
 type Severities struct {
@@ -119,11 +129,11 @@ func NewSeverities(byCode map[string]string) (Severities, error) {
 	sort.Strings(codes)
 	for _, code := range codes {
 		if !isRule(code) {
-			return Severities{}, fmt.Errorf("reading the severity of rule %q: there is no such rule", code)
+			return Severities{}, strict.AtField(fmt.Errorf("there is no rule %q%s; prerig check --list-rules lists them", code, strict.DidYouMean(code, allCodes())), "rules", code)
 		}
 		level, err := result.ParseSeverity(byCode[code])
 		if err != nil {
-			return Severities{}, fmt.Errorf("reading the severity of rule %s: %w", code, err)
+			return Severities{}, strict.AtField(fmt.Errorf("reading the severity of rule %s: %w", code, err), "rules", code)
 		}
 		s.rule[code] = level
 	}

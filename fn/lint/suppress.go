@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // IgnoreAnnotation lists codes of rules, separated by commas, that are not to be reported for an object, or * for all. With a dot
@@ -34,16 +35,16 @@ func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
 	for i, one := range l.Suppress {
 		for _, code := range one.Rules {
 			if !isRule(code) {
-				return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d].rules: there is no rule %q", i, code)
+				return Severities{}, strict.AtField(fmt.Errorf("reading spec.lint.suppress[%d].rules: there is no rule %q%s", i, code, strict.DidYouMean(code, allCodes())), "suppress", i, "rules")
 			}
 		}
 		for _, pattern := range []string{one.Kind, one.Namespace, one.Name} {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d]: the pattern %q cannot be read", i, pattern)
+				return Severities{}, strict.AtField(fmt.Errorf("reading spec.lint.suppress[%d]: the pattern %q cannot be read", i, pattern), "suppress", i)
 			}
 		}
 		if strings.TrimSpace(one.Reason) == "" {
-			return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d]: it has no reason; say why the findings are accepted", i)
+			return Severities{}, strict.AtField(fmt.Errorf("reading spec.lint.suppress[%d]: it has no reason; say why the findings are accepted", i), "suppress", i)
 		}
 	}
 	s.suppressions = slices.Clone(l.Suppress)

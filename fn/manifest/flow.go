@@ -58,7 +58,7 @@ func (p *yamlParser) flowKey() *yamlNode {
 	bol := p.bol
 	key := p.flowNode()
 	if key.kind != scalarKind || p.bol != bol || p.pos-start > maxKey {
-		p.failUnsure(start, "found a key that is not a scalar on one line")
+		p.failUnsure(start, "found a key that is not a scalar on one line; is a { or [ before it not closed?")
 	}
 	return key
 }

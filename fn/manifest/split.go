@@ -120,6 +120,9 @@ func textByte(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '
 
 // checkText refuses what is not text.
 func checkText(path string, src []byte) error {
+	if bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) {
+		return newNotTextError(path, src, 0, "the byte order mark of UTF-16; save the file as UTF-8")
+	}
 	for i := 0; i < len(src); {
 		if c := src[i]; c < utf8.RuneSelf {
 			if !textByte(c) {

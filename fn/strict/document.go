@@ -190,6 +190,42 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 	return mark.Line, mark.Column, true
 }
 
+// LineIn returns the line of the field at a path, or of the nearest part of it that exists. A path may lead into a text
+// that is YAML itself. Where the field is a block of text, line counts in it, from 1; 0 is the field itself.
+func (d *Document) LineIn(path []any, line int) int {
+	n, found := d.root, d.root.Line
+	for i, e := range path {
+		if n.Kind == yamlv3.AliasNode {
+			n = n.Alias
+		}
+		if n.Kind == yamlv3.ScalarNode {
+			inner, err := ReadOne([]byte(n.Value), len(n.Value))
+			if err != nil || n.Style != yamlv3.LiteralStyle {
+				return found
+			}
+			return n.Line + inner.LineIn(path[i:], line)
+		}
+		at, _, ok := (&Document{root: n}).Locate(e)
+		if !ok {
+			return found
+		}
+		found, n = at, childOf(n, e)
+	}
+	if line > 0 && n.Kind == yamlv3.ScalarNode && n.Style == yamlv3.LiteralStyle {
+		return n.Line + line
+	}
+	return found
+}
+
+// childOf returns the value of a key or an element that exists.
+func childOf(n *yamlv3.Node, e any) *yamlv3.Node {
+	if i, ok := e.(int); ok {
+		return n.Content[i]
+	}
+	_, value := findField(n, e.(string), 0)
+	return value
+}
+
 // findField finds a key and its value in a map, also among what is merged into it.
 func findField(n *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node) {
 	if n.Kind == yamlv3.AliasNode {

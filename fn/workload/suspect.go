@@ -19,6 +19,8 @@ type Suspect struct {
 	Field string
 	// Path is the field in the form of the policy's spec.workloads; empty if such an entry would not help.
 	Path string
+	// Wrong reports whether no cluster has the kind, as Kubernetes has none of that name in its own group.
+	Wrong bool
 	// Reason describes what was found, as a sentence without a full stop.
 	Reason string
 }
@@ -44,7 +46,8 @@ func Suspicious(obj map[string]any) *Suspect {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	group, _, _ := strings.Cut(apiVersion, "/")
-	if kind == "" || !MayMakePods(apiVersion) || IsRelease(apiVersion, kind) || isLocal(obj) {
+	home := homeOf(kind)
+	if kind == "" || !MayMakePods(apiVersion) && home == "" || IsRelease(apiVersion, kind) || isLocal(obj) {
 		return nil
 	}
 	if group == "argoproj.io" && strings.Contains(kind, "Workflow") {
@@ -58,8 +61,11 @@ func Suspicious(obj map[string]any) *Suspect {
 	out := &Suspect{Field: FieldString(s.at), Path: pathOf(s.at)}
 	out.Reason = fmt.Sprintf("the kind %s holds a pod template at %s and is not one that is known", kind, out.Field)
 	if kinds := kindsOfKubernetes(group); len(kinds) > 0 {
-		out.Path = ""
+		out.Path, out.Wrong = "", true
 		out.Reason = fmt.Sprintf("Kubernetes has no kind %s in %s%s", kind, apiVersion, strict.DidYouMean(kind, kinds))
+	} else if home != "" && !strings.Contains(group, ".") {
+		out.Path, out.Wrong = "", true
+		out.Reason = fmt.Sprintf("Kubernetes has no kind %s in %s, did you mean %s?", kind, apiVersion, home)
 	}
 	if group == "serving.knative.dev" {
 		out.Path = ""
@@ -77,6 +83,21 @@ func kindsOfKubernetes(group string) []string {
 		return []string{"Job", "CronJob"}
 	}
 	return nil
+}
+
+// homeOf returns the API version of a kind of workloads of Kubernetes' own, or "".
+func homeOf(kind string) string {
+	for _, group := range []string{"apps", "batch"} {
+		if slices.Contains(kindsOfKubernetes(group), kind) {
+			return group + "/v1"
+		}
+	}
+	return ""
+}
+
+// MayBeMisplaced reports whether an object has the kind of a workload of Kubernetes' own, and an API version of none.
+func MayBeMisplaced(apiVersion, kind string) bool {
+	return homeOf(kind) != "" && !strings.Contains(apiVersion, "/")
 }
 
 // IsRelease reports whether objects of a kind have a controller render something elsewhere, such as a chart: Flux's HelmReleases, and Argo

@@ -257,8 +257,12 @@ func nearestCommand(cmd *cobra.Command, word string) string {
 		names[name] = name
 	}
 	for _, sub := range cmd.Commands() {
-		if sub.Hidden && strict.Distance(word, sub.Name()) <= maxTypos {
+		switch {
+		case strict.Distance(word, sub.Name()) > maxTypos:
+		case sub.Hidden:
 			names[sub.Name()] = "daemon " + sub.Name()
+		default:
+			names[sub.Name()] = sub.Name()
 		}
 	}
 	if len(names) == 0 {

@@ -119,6 +119,9 @@ func checkByRenderer(ctx context.Context, request render.GateRequest) (result.Re
 // readOptions reads the definitions that flags name.
 func (g *checkRun) readOptions(ctx context.Context, severities map[string]string) (render.GateRequest, error) {
 	request := render.GateRequest{Options: gate.Options{KubernetesVersion: g.kubernetes}, Severities: severities}
+	if _, err := gate.KubernetesMinor(g.kubernetes); err != nil {
+		return request, fmt.Errorf("--kubernetes-version is %q; the versions %s to %s are known", g.kubernetes, gate.OldestKubernetes, gate.NewestKubernetes)
+	}
 	if g.user == "" && len(g.userGroups) > 0 {
 		return request, errors.New("--as-group needs --as")
 	}
@@ -126,7 +129,7 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 	for _, one := range []struct {
 		flag  string
 		names []string
-	}{{definitionsFlag, g.catalog}, {"--policies", g.admission}} {
+	}{{definitionsFlag, g.catalog}, {policiesFlag, g.admission}} {
 		read, err := g.readCatalog(ctx, one.flag, one.names)
 		if err != nil {
 			return request, err
@@ -140,8 +143,35 @@ func (g *checkRun) readOptions(ctx context.Context, severities map[string]string
 	return request, nil
 }
 
-// definitionsFlag is the flag for CustomResourceDefinitions.
-const definitionsFlag = "--crds"
+// definitionsFlag is the flag for CustomResourceDefinitions, and policiesFlag that for admission policies.
+const (
+	definitionsFlag = "--crds"
+	policiesFlag    = "--policies"
+)
+
+// foreignPolicies are the groups of policies that a webhook of their own evaluates.
+var foreignPolicies = map[string]string{
+	"kyverno.io": "Kyverno", "policies.kyverno.io": "Kyverno", "templates.gatekeeper.sh": "Gatekeeper",
+	"constraints.gatekeeper.sh": "Gatekeeper", "policies.kubewarden.io": "Kubewarden",
+}
+
+// isNoRule reports whether the gate reads nothing of an object: policies of other programs, and workloads.
+func isNoRule(meta manifest.Meta) bool {
+	group, _, _ := strings.Cut(meta.APIVersion, "/")
+	return foreignPolicies[group] != "" || group == "apps" || group == "batch"
+}
+
+// describeForeign describes objects of which the gate reads nothing.
+func describeForeign(b *batch.Batch) string {
+	for _, item := range b.Items() {
+		meta, _ := item.Doc.Peek()
+		group, _, _ := strings.Cut(meta.APIVersion, "/")
+		if engine := foreignPolicies[group]; engine != "" {
+			return fmt.Sprintf("%s is a %s of %s, which only its own webhook evaluates", item.Doc, meta.Kind, engine)
+		}
+	}
+	return fmt.Sprintf("there is no admission policy in %s", b.Files[0].Input.Path)
+}
 
 // readCatalog reads the objects of the files and directories that a flag names. A file that cannot be read is an
 // error, because it is unknown what the cluster would reject because of it; files skipped in directories are
@@ -164,11 +194,12 @@ func (r *manifestRun) readCatalog(ctx context.Context, flag string, names []stri
 	for _, p := range b.Problems() {
 		errs = append(errs, fmt.Errorf("reading %s: %s", flag, p.Message))
 	}
-	empty, defines := true, false
+	empty, defines, ruled := true, false, false
 	for _, item := range b.Items() {
 		empty = empty && item.Doc.Empty()
 		meta, _ := item.Doc.Peek()
 		defines = defines || meta.Kind == "CustomResourceDefinition"
+		ruled = ruled || !isNoRule(meta)
 		if isConstraint(item) {
 			input.constraints = append(input.constraints, item)
 		}
@@ -180,6 +211,8 @@ func (r *manifestRun) readCatalog(ctx context.Context, flag string, names []stri
 	case len(errs) > 0:
 	case empty:
 		errs = append(errs, fmt.Errorf("reading %s: there is no object in %s", flag, strings.Join(names, ", ")))
+	case flag == policiesFlag && len(names) > 0 && !ruled:
+		errs = append(errs, fmt.Errorf("reading %s: %s; specify admission policies, bindings, parameters or Namespaces of the cluster", flag, describeForeign(b)))
 	case flag == definitionsFlag && !defines:
 		errs = append(errs, fmt.Errorf("reading %s: there is no CustomResourceDefinition in %s; specify the cluster's definitions", flag, strings.Join(names, ", ")))
 	}

@@ -152,6 +152,9 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 		return err
 	}
 	imp, err := im.makePolicy(objects)
+	if errors.Is(err, importer.ErrNoControlPlane) {
+		return fmt.Errorf("importing: %s has %w", im.describeInput(args, objects), importer.ErrNoControlPlane)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -176,6 +179,30 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	}
 	im.printMessages(imp)
 	return nil
+}
+
+// describeInput names the input and the kinds of its objects.
+func (im *importRun) describeInput(args []string, objects []importer.Object) string {
+	where := strings.Join(append(slices.Clone(im.files), args...), ", ")
+	switch {
+	case im.cluster:
+		where = "the cluster"
+	case where == "" || where == "-":
+		where = "standard input"
+	}
+	var kinds []string
+	for _, o := range objects {
+		if kind, _ := o.Value["kind"].(string); kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	switch {
+	case len(kinds) == 0:
+		return where + " has no Kubernetes object: it"
+	case len(kinds) > named:
+		kinds = append(kinds[:named], "others")
+	}
+	return where + " has only " + strings.Join(kinds, ", ") + ": it"
 }
 
 // makePolicy makes the policy of what was read.
@@ -215,7 +242,7 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 	case err != nil:
 		return nil, err
 	case im.charts == 0 && len(im.valuesFiles) > 0:
-		return nil, errValuesWithoutChart
+		return nil, fmt.Errorf("%w: %s has no Chart.yaml", errValuesWithoutChart, strings.Join(names, ", "))
 	case len(names) == 0:
 		return objects, nil
 	}

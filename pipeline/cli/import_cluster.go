@@ -6,6 +6,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -60,6 +61,9 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 		return nil, errValuesWithoutChart
 	}
 	config, err := live.Config(im.kubeconfig, im.kubeContext)
+	if errors.Is(err, live.ErrNoKubeconfig) {
+		return nil, fmt.Errorf("%w, or specify files with the output of kubectl get -o yaml instead of a cluster", err)
+	}
 	if err != nil {
 		return nil, err
 	}

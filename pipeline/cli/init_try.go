@@ -78,7 +78,7 @@ func (in *initRun) tryPipelines(ctx context.Context, plan []planned) ([]planned,
 		out = append(out, plan[i])
 		incomplete = append(incomplete, withoutWarnings(r))
 	}
-	reportProblems(&in.missing, incomplete, false)
+	reportProblems(&in.missing, "", incomplete, false)
 	if len(out) == 0 && len(plan) > 0 && in.kept == 0 {
 		return nil, fmt.Errorf("nothing was written, as none of %s can be rendered:\n%s",
 			describeBuilds(buildsOf(plan)), strings.TrimSuffix(listLeftOut(in.leftOut, "  "), "\n"))

@@ -101,8 +101,12 @@ func (c *checkRun) countPods(report *fn.Report, unchecked result.Results) (warni
 // notChecked is the warning about a workload that was passed over, as an injector in the cluster does not pass over its
 // pods.
 func notChecked(o fn.Outcome) result.Result {
+	severity := result.Warning
+	if o.WrongKind {
+		severity = result.Error
+	}
 	return result.Result{
-		Severity: result.Warning, Message: "its pods were not checked: " + o.Reason,
+		Severity: severity, Message: "its pods were not checked: " + o.Reason,
 		ResourceRef: &o.Ref, Field: &result.Field{Path: o.Field}, File: &o.File,
 	}
 }

@@ -5,7 +5,9 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/build/cache"
@@ -158,7 +161,9 @@ func (l *localPipelines) replacementDirectories() (map[string]string, error) {
 			url, dir = "", s
 		} else if url = giturl.Normal(url); !l.hasSource(url) {
 			given, _, _ := strings.Cut(s, "=")
-			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s", l.pipelines, given)
+			known := l.sourceURLs()
+			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s%s; the sources are %s",
+				l.pipelines, given, strict.DidYouMean(given, known), cmp.Or(strings.Join(known, ", "), "directories"))
 		}
 		if url == "" && l.hasMainRevision() {
 			return nil, fmt.Errorf("the flags --source %s and --revision cannot be used together: a directory has no revisions", dir)
@@ -185,6 +190,22 @@ func (l *localPipelines) hasSource(url string) bool {
 	})
 }
 
+// sourceURLs returns the URLs of the pipelines' sources, each once.
+func (l *localPipelines) sourceURLs() []string {
+	found := map[string]bool{}
+	for _, e := range l.catalog.All() {
+		if e.Err != nil {
+			continue
+		}
+		for _, s := range e.Pipeline.AllSources() {
+			if s.Dir == nil {
+				found[s.URL()] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
 // isDirectory checks what a flag names.
 func isDirectory(flag, dir string) error {
 	if dir == "" {
@@ -204,6 +225,7 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 		return nil, fmt.Errorf("no pipelines in %s; write some with prerig init --source ., or name their directory with --pipelines", l.pipelines)
 	}
 	known := make([]string, 0, len(all))
+	var unreadable []error      // the reasons why files, which may have a pipeline that is not found, could not be read
 	again := map[string]error{} // pipelines that two files define, of which it is not sure which is meant
 	for _, e := range all {
 		if key, ok := strings.CutPrefix(e.Key, e.File+"#"); ok {
@@ -211,6 +233,9 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 			continue
 		}
 		known = append(known, e.Key)
+		if e.Opaque && e.Err != nil {
+			unreadable = append(unreadable, e.Err)
+		}
 	}
 	wanted := map[string]bool{}
 	for _, name := range names {
@@ -219,7 +244,7 @@ func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error
 			return nil, err
 		}
 		if key == "" {
-			return nil, fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
+			return nil, errors.Join(append([]error{fmt.Errorf("no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))}, unreadable...)...)
 		}
 		wanted[key] = true
 	}

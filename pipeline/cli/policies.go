@@ -199,20 +199,22 @@ func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy, origin string)
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil
 	}
-	set := func(field *string, value string) {
+	source := p.Source
+	set := func(field *string, flag, path, value string) {
 		if value != "" {
 			*field = value
+			source.Flags = append(source.Flags, v1alpha1.FlagValue{Flag: "--" + flag, Field: path, Value: value})
 		}
 	}
-	set(&p.Spec.DefaultNamespace, r.namespace)
-	set(&p.Spec.TargetNamespace, r.target)
+	set(&p.Spec.DefaultNamespace, "namespace", "spec.defaultNamespace", r.namespace)
+	set(&p.Spec.TargetNamespace, "target-namespace", "spec.targetNamespace", r.target)
 	if p.Spec.Istio != nil {
-		set(&p.Spec.Istio.Revision, r.revision)
+		set(&p.Spec.Istio.Revision, "revision", "spec.istio.revision", r.revision)
 		if r.istio != "" && origin == policy.BuiltInOrigin {
 			p.Spec.Istio.Injector, p.Spec.Istio.MeshConfig = v1alpha1.Injector{BuiltIn: policy.BuiltIn}, ""
 		}
-		set(&p.Spec.Istio.Version, r.istio)
-		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
+		set(&p.Spec.Istio.Version, "istio-version", "spec.istio.version", r.istio)
+		set(&p.Spec.Istio.KubernetesVersion, "kubernetes-version", "spec.istio.kubernetesVersion", r.kubernetes)
 	}
 	text, err := v1alpha1.Marshal(p)
 	if err != nil {
@@ -221,9 +223,17 @@ func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy, origin string)
 	changed, err := v1alpha1.Parse(text)
 	var wrong *v1alpha1.PolicyError
 	if errors.As(err, &wrong) && len(wrong.Problems) > 0 {
-		return nil, fmt.Errorf("applying the flags to policy %s: %s", p.Metadata.Name, wrong.Problems[0])
+		problem := wrong.Problems[0]
+		if flag, ok := source.FlagOf(problem.Path); ok {
+			return nil, fmt.Errorf("%s: %s", flag.Flag, problem.Message)
+		}
+		return nil, fmt.Errorf("applying the flags to policy %s: %s: %s", p.Metadata.Name, problem.Field(), problem.Message)
 	}
-	return changed, err
+	if err != nil {
+		return nil, err
+	}
+	changed.Source = source
+	return changed, nil
 }
 
 // allPolicies returns the policies of all files.

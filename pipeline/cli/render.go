@@ -90,7 +90,7 @@ func (r *renderRun) renderPipelines(ctx context.Context, args []string) error {
 	}
 	results := p.All(ctx, entries)
 	r.bar.clearLine()
-	failed := reportProblems(r.streams.Err, results, r.verbose)
+	failed := reportProblems(r.streams.Err, r.pipelines, results, r.verbose)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

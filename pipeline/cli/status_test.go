@@ -145,7 +145,7 @@ func TestReport(t *testing.T) {
 		results = append(results, r)
 	}
 	var out bytes.Buffer
-	if !reportProblems(&out, results, false) {
+	if !reportProblems(&out, "", results, false) {
 		t.Error("it did not fail")
 	}
 	got := out.String()
@@ -153,7 +153,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 	out.Reset()
-	if reportProblems(&out, results, true); strings.Count(out.String(), "\n") != 1001 {
+	if reportProblems(&out, "", results, true); strings.Count(out.String(), "\n") != 1001 {
 		t.Errorf("%d lines", strings.Count(out.String(), "\n"))
 	}
 }

@@ -195,6 +195,11 @@ func (r *verifyRun) noPods(history verify.History) error {
 }
 
 func (r *verifyRun) checkFlags() error {
+	for _, pattern := range r.ignore {
+		if err := verify.CheckIgnored(pattern); err != nil {
+			return fmt.Errorf("--ignore is %q: %w", pattern, err)
+		}
+	}
 	for _, state := range r.failOn {
 		if err := checkChoice("fail-on", state, failStateValues); err != nil {
 			return err
@@ -238,6 +243,9 @@ func (r *verifyRun) readClusterSnapshot(ctx context.Context, history verify.Hist
 		return r.savedSnapshot(ctx)
 	}
 	config, err := live.Config(r.kubeconfig, r.kubeContext)
+	if errors.Is(err, live.ErrNoKubeconfig) {
+		return nil, fmt.Errorf("%w, or specify files with the output of kubectl get -o yaml instead of a cluster", err)
+	}
 	if err != nil {
 		return nil, err
 	}

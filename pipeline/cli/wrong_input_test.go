@@ -70,7 +70,7 @@ func TestWrongInputIsExplained(t *testing.T) {
 			t.Errorf("prerig %s: exit code %d, want %q\n%s", args, code, want, stderr)
 		}
 	}
-	if _, stderr := ok(t, "", "inject", "empty.yaml"); !strings.Contains(stderr, "warning: empty.yaml: the file is empty\n") {
+	if _, stderr := ok(t, "", "inject", "empty.yaml", "shop.yaml"); !strings.Contains(stderr, "warning: empty.yaml: the file is empty\n") {
 		t.Error(stderr)
 	}
 }

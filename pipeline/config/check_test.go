@@ -4,10 +4,13 @@
 package config
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // TestWhatIsWrongWithTheFileHasALine has each mistake told with its line, its key and what was expected.
@@ -91,5 +94,28 @@ func TestAnEmptyVariableLeavesAPathToTheFile(t *testing.T) {
 	c, _, err := loadHere(t, "state: s\nadmin: {token: t}\n")
 	if err != nil || !filepath.IsAbs(c.State) || !filepath.IsAbs(c.Admin.Token) {
 		t.Errorf("state %q, token %q, error %v", c.State, c.Admin.Token, err)
+	}
+}
+
+// TestErrorsNameWhatSetsTheKey: an error about a key names the line of the file, the variable or the flag that sets it.
+func TestErrorsNameWhatSetsTheKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("state: s\nlimits:\n  memory: 1GB\nlisten: 8080\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PRERIG_LOG_FORMAT", "xml")
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(flags)
+	if err := flags.Parse([]string{"--config", file, "--log-level", "trace"}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Load(flags)
+	for _, want := range []string{
+		file + ":3: configuration limits.memory: must be a quantity", file + `:4: configuration listen: must be HOST:PORT, found "8080", did you mean 127.0.0.1:8080 or :8080?`,
+		"--log-level: configuration log.level: must be", "the variable PRERIG_LOG_FORMAT: configuration log.format: must be",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q in\n%v", want, err)
+		}
 	}
 }

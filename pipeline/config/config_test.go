@@ -127,7 +127,7 @@ func TestLoadRefuses(t *testing.T) {
 		"secret with a key":       {"pipelines_git: {url: https://h/p, secret: a/b/c}\n", "configuration pipelines_git.secret"},
 		"interval of Git":         {"pipelines_git: {url: https://h/p, interval: 1ms}\n", "configuration pipelines_git.interval"},
 		"interval without unit":   {"pipelines_git: {url: https://h/p, interval: 5}\n", "configuration pipelines_git.interval: must be a time with its unit"},
-		"debounce without unit":   {"debounce: 5\n", "configuration debounce: must be a time with its unit, such as 5s, found 5ns"},
+		"debounce without unit":   {"debounce: 5\n", "configuration debounce: must be a time with its unit, such as 5s"},
 		"delay without unit":      {"removals: {delay: 60}\n", "configuration removals.delay: must be a time with its unit"},
 		"time limit without unit": {"limits: {timeout: 30}\n", "configuration limits.timeout: must be a time with its unit"},
 		"share":                   {"removals: {max_share: 200}\n", "configuration removals.max_share"},

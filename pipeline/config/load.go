@@ -77,9 +77,10 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		file = os.Getenv("PRERIG_CONFIG")
 	}
 	var repositories []PipelinesGit
+	var text []byte
 	if file != "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
+		var err error
+		if text, err = os.ReadFile(file); err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
 		values, list, err := readFile(file, text)
@@ -107,7 +108,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		c.resolveRelativePaths(v, flags, filepath.Dir(file))
 	}
 	if err := c.Validate(); err != nil {
-		return nil, nil, err
+		return nil, nil, wherePlaced{flags, file, text}.placeErrors(err)
 	}
 	return c, unknownVariables(known), nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -50,7 +51,7 @@ func (c *Config) validateServers(add addError) {
 	// Without an address one would be chosen that is open to everybody; page and health checks may do without.
 	for _, address := range []setting[string]{{"admin.listen", c.Admin.Listen}, {"health.listen", c.Health.Listen}, {"listen", c.Listen}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil && (address.value != "" || address.key == "listen") {
-			add(address.key, "must be HOST:PORT, found %q", address.value)
+			add(address.key, "must be HOST:PORT, found %q%s", address.value, portHint(address.value))
 		}
 	}
 	for _, tls := range []setting[TLS]{{"admin.tls", c.Admin.TLS}, {"tls", c.TLS}} {
@@ -64,6 +65,14 @@ func (c *Config) validateServers(add addError) {
 	if !absentOrHTTP(c.ExternalURL) {
 		add("external_url", "must be an http:// or https:// URL without credentials")
 	}
+}
+
+// portHint suggests an address for a port alone.
+func portHint(text string) string {
+	if _, err := strconv.ParseUint(text, 10, 16); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean 127.0.0.1:%s or :%s?", text, text)
 }
 
 // validateWork checks how much is done at once, how often, and where it is kept.
@@ -87,7 +96,7 @@ func (c *Config) validateWork(add addError) {
 		{"pipelines_git.interval", c.PipelinesGit.Interval},
 	} {
 		if 0 < wait.value && wait.value < time.Millisecond {
-			add(wait.key, "must be a time with its unit, such as 5s, found %s", wait.value)
+			add(wait.key, "must be a time with its unit, such as 5s")
 		}
 	}
 }

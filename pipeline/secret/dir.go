@@ -64,7 +64,7 @@ func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) 
 		return nil, fmt.Errorf("opening the directory of secrets: %w", fs.ErrPermission)
 	}
 	if err != nil {
-		return nil, errors.New("the directory of secrets cannot be opened; is it there? --secrets or the configuration names it")
+		return nil, fmt.Errorf("there is no %s, as the directory of secrets does not exist; create the file %s/KEY in it, or specify another directory with --secrets or in the configuration", at, at)
 	}
 	defer root.Close()
 	entries, err := fs.ReadDir(root.FS(), at)

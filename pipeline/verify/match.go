@@ -5,6 +5,7 @@ package verify
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,6 +163,36 @@ func (m *matching) unexplainedChanges(p *compared, changes []change) []change {
 	return slices.DeleteFunc(changes, func(c change) bool {
 		return p.isAllowedChange(c) || m.ignoresField(c.fieldPathWithIdentities())
 	})
+}
+
+// CheckIgnored refuses a pattern of fields that can match none.
+func CheckIgnored(pattern string) error {
+	open, quoted := 0, false
+	for _, r := range pattern {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '[':
+			open++
+		case r == ']':
+			open--
+		}
+		if open < 0 || open > 1 {
+			break
+		}
+	}
+	switch {
+	case strings.TrimSpace(pattern) == "":
+		return errors.New("it is empty; name a field, such as spec.nodeName")
+	case quoted:
+		return errors.New("a quote is not closed")
+	case open > 0:
+		return errors.New("[ is not closed")
+	case open < 0:
+		return errors.New("] has no [")
+	}
+	return nil
 }
 
 // ignoresField reports whether a field may differ.

@@ -77,6 +77,9 @@ func (w *writer) structNode(v reflect.Value) (*yamlv3.Node, error) {
 	for i := range v.NumField() {
 		name, options, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		f := v.Field(i)
+		if name == "-" {
+			continue
+		}
 		if strings.Contains(options, "omitempty") && isEmpty(f) {
 			continue
 		}

@@ -22,6 +22,15 @@ func Parse(data []byte) (*InjectionPolicy, error) {
 	return readPolicyObject(obj, doc.Duplicates(nil), doc)
 }
 
+// ParseFile is Parse for the content of a file, which messages about the policy name.
+func ParseFile(file string, data []byte) (*InjectionPolicy, error) {
+	p, err := Parse(data)
+	if err == nil {
+		p.Source = Source{File: file, Text: data}
+	}
+	return p, err
+}
+
 // readObject reads the one object of a file.
 func readObject(data []byte) (*strict.Document, map[string]any, error) {
 	doc, err := strict.ReadOne(data, MaxBytes)

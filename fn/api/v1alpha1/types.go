@@ -20,6 +20,8 @@ type InjectionPolicy struct {
 	Metadata Metadata `json:"metadata"`
 	// Spec is the content of the policy.
 	Spec InjectionPolicySpec `json:"spec"`
+	// Source is where the content comes from, for messages.
+	Source Source `json:"-"`
 }
 
 // Metadata is the part of Kubernetes' object metadata that a policy uses. Other keys are accepted and left alone, as

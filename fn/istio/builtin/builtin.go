@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/policies"
 )
@@ -53,14 +54,14 @@ func Choose(version string, overrides map[string]any) (Choice, error) {
 	if version != "" {
 		v, ok := istio.ParseVersion(version)
 		if !ok {
-			return Choice{}, fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.30.3", version)
+			return Choice{}, strict.AtField(fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.30.3", version), "version")
 		}
 		return chooseExplicit(v, named)
 	}
 	c := Choice{Version: istio.Version{Minor: DefaultMinor, Patch: -1}, From: "the built-in policy"}
 	for i, n := range named {
 		if !n.known && numbered.MatchString(n.text) {
-			return Choice{}, fmt.Errorf("%s is no release of Istio 1, and the built-in policy covers %s; set istio.version to the release that the image is made of, "+
+			return Choice{}, n.wrong("%s is no release of Istio 1, and the built-in policy covers %s; set istio.version to the release that the image is made of, "+
 				"or import what is installed: prerig import --context NAME", n, Covered())
 		}
 		if !n.known {
@@ -68,11 +69,11 @@ func Choose(version string, overrides map[string]any) (Choice, error) {
 			continue
 		}
 		if !Covers(n.version) {
-			return Choice{}, fmt.Errorf("%s is of Istio %s, and the built-in policy covers %s; %s", n, n.version.Short(), Covered(), wayOut(n.version))
+			return Choice{}, n.wrong("%s is of Istio %s, and the built-in policy covers %s; %s", n, n.version.Short(), Covered(), wayOut(n.version))
 		}
 		for _, o := range named[:i] {
 			if o.known && o.version.Minor != n.version.Minor {
-				return Choice{}, fmt.Errorf("%s and %s are of two minor versions of Istio, %s and %s; name images of one", o, n, o.version.Short(), n.version.Short())
+				return Choice{}, n.wrong("%s and %s are of two minor versions of Istio, %s and %s; name images of one", o, n, o.version.Short(), n.version.Short())
 			}
 		}
 		if c.Version.Patch < 0 {
@@ -86,15 +87,15 @@ func Choose(version string, overrides map[string]any) (Choice, error) {
 // release of the tag.
 func chooseExplicit(v istio.Version, named []namedVersion) (Choice, error) {
 	if !Covers(v) {
-		return Choice{}, fmt.Errorf("the version is %s, and the built-in policy covers %s; %s", v, Covered(), wayOut(v))
+		return Choice{}, strict.AtField(fmt.Errorf("the version is %s, and the built-in policy covers %s; %s", v, Covered(), wayOut(v)), "version")
 	}
 	for _, n := range named {
 		switch {
 		case !n.known: // the policy defines its version
 		case !Covers(n.version):
-			return Choice{}, fmt.Errorf("%s is of Istio %s, and the version is %s: the proxy would not fit its sidecar; %s", n, n.version.Short(), v, wayOut(n.version))
+			return Choice{}, n.wrong("%s is of Istio %s, and the version is %s: the proxy would not fit its sidecar; %s", n, n.version.Short(), v, wayOut(n.version))
 		case n.version.Minor != v.Minor:
-			return Choice{}, fmt.Errorf("%s is of Istio %s, and the version is %s: the proxy would not fit its sidecar; set istio.version to %q, or name an image of %s",
+			return Choice{}, n.wrong("%s is of Istio %s, and the version is %s: the proxy would not fit its sidecar; set istio.version to %q, or name an image of %s",
 				n, n.version.Short(), v, n.version.Short(), v.Short())
 		case v.Patch < 0:
 			v.Patch = n.version.Patch
@@ -103,8 +104,15 @@ func chooseExplicit(v istio.Version, named []namedVersion) (Choice, error) {
 	return Choice{Version: v}, nil
 }
 
-// wayOut is what to do for a version that the policy does not cover.
+// newestGuess is how many minor versions after the newest that is known may exist.
+const newestGuess = 3
+
+// wayOut is what to do for a version that the policy does not cover. No chart is recommended of a version that cannot
+// exist yet.
 func wayOut(v istio.Version) string {
+	if v.Minor > NewestMinor+newestGuess {
+		return fmt.Sprintf("use a version from 1.%d to 1.%d, or a newer release of Prerig", OldestMinor, NewestMinor)
+	}
 	chart := v.Short() + ".x"
 	if v.Patch >= 0 {
 		chart = fmt.Sprintf("%s.%d", v.Short(), v.Patch)
@@ -119,6 +127,15 @@ type namedVersion struct {
 	version    istio.Version
 	// known is false where the text is a tag that is no version of Istio, such as latest.
 	known bool
+}
+
+// wrong is an error about the value.
+func (n namedVersion) wrong(format string, args ...any) error {
+	at := []any{"injector", "overrides"}
+	for key := range strings.SplitSeq(n.path, ".") {
+		at = append(at, key)
+	}
+	return strict.AtField(fmt.Errorf(format, args...), at...)
 }
 
 func (n namedVersion) String() string { return fmt.Sprintf("injector.overrides.%s %q", n.path, n.text) }
@@ -142,7 +159,7 @@ func versionsIn(overrides map[string]any) ([]namedVersion, error) {
 			out = append(out, n)
 		}
 	default:
-		return nil, fmt.Errorf("injector.overrides.global.tag is %v, which is no text; a tag is written in quotes, such as %q", tag, fmt.Sprintf("1.%d.0", DefaultMinor))
+		return nil, namedVersion{path: "global.tag"}.wrong("injector.overrides.global.tag is %v, which is no text; a tag is written in quotes, such as %q", tag, fmt.Sprintf("1.%d.0", DefaultMinor))
 	}
 	hub := values.String("global", "hub")
 	if _, path, ok := strings.Cut(hub, "/"); ok {

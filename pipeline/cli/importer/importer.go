@@ -115,7 +115,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 		name = b.spec.Sidecars[0].BuiltIn
 		b.sidecarPolicy(all)
 	default:
-		if b.plane, err = choosePlane(planes, opts, len(objects)); err != nil {
+		if b.plane, err = choosePlane(planes, opts); err != nil {
 			return nil, err
 		}
 		err = b.istioPolicy(all, opts)
@@ -313,12 +313,16 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 	return planes, nil
 }
 
+// ErrNoControlPlane is the error where no object of the input configures an injector.
+var ErrNoControlPlane = fmt.Errorf("no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, "+
+	"no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator; "+
+	"import the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
+	injectorName, linkerdConfig)
+
 // choosePlane returns the control plane that the options name, or the only one.
-func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
+func choosePlane(planes []*controlPlane, opts Options) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator, is in the %s; "+
-			"import the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
-			injectorName, linkerdConfig, countText(objects, "object"))
+		return nil, fmt.Errorf("importing: %w", ErrNoControlPlane)
 	}
 	wanted := opts.Revision
 	var found []*controlPlane

@@ -128,6 +128,13 @@ type flagFile struct {
 	keys       map[string]string // the data of a ConfigMap; nil for any other file
 }
 
+// flagKeys are the key and the ConfigMap of which each flag has the content.
+var flagKeys = map[string][2]string{
+	"--injectConfigFile": {"config", "istio-sidecar-injector"},
+	"--valuesFile":       {"values", "istio-sidecar-injector"},
+	"--meshConfigFile":   {"mesh", "istio"},
+}
+
 // readFlagFile reads a file.
 func readFlagFile(flag, path string) (flagFile, error) {
 	data, err := os.ReadFile(path)
@@ -140,6 +147,14 @@ func readFlagFile(flag, path string) (flagFile, error) {
 	}
 	if strings.TrimSpace(string(data)) == "" {
 		return flagFile{}, fmt.Errorf("reading %s of %s: the file is empty", path, flag)
+	}
+	var object struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	first, _, _ := strings.Cut(string(data), "\n---")
+	if err := yaml.Unmarshal([]byte(first), &object); err == nil && object.APIVersion != "" && object.Kind != "" && object.Kind != "ConfigMap" {
+		return flagFile{}, fmt.Errorf("reading %s of %s: it is a %s; specify data.%s of the ConfigMap %s, or the whole ConfigMap", path, flag, object.Kind, flagKeys[flag][0], flagKeys[flag][1])
 	}
 	f := flagFile{flag: flag, path: path, content: string(data)}
 	if keys, ok := configMap(data); ok {

@@ -110,7 +110,7 @@ func parsePolicy(origin string, data []byte) (Named, error) {
 	if err := mistakenFileError(origin, data); err != nil {
 		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)
 	}
-	p, err := v1alpha1.Parse(data)
+	p, err := v1alpha1.ParseFile(origin, data)
 	if err != nil {
 		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)
 	}

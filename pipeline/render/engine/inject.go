@@ -74,7 +74,7 @@ func (n *injection) parsePolicies(sources []render.Policy) (*compiledPolicies, e
 	}
 	return n.compiled.policiesForText(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
 		for _, policy := range sources {
-			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
+			parsed, err := policyv1alpha1.ParseFile(policy.Origin, []byte(policy.YAML))
 			if err != nil {
 				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
 			}

@@ -115,7 +115,7 @@ func (b *kustomizeBuild) run(ctx context.Context, files *checkedTree, at string,
 		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
 	}
 	if err != nil {
-		return nil, files.explainError(err)
+		return nil, explainKustomizeError(files, at, files.explainError(err))
 	}
 	return objects, nil
 }

@@ -5,7 +5,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"time"
 
 	"github.com/prerig/prerig/fn"
@@ -141,6 +144,11 @@ func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
 // checkBuildPath looks for the directory that is built, or the file of manifests. A chart has a path of its own.
 func checkBuildPath(files tree.Reader, request *render.Request) error {
 	if request.Type == v1alpha1.BuildHelm {
+		if helm := request.Helm; helm != nil && helm.Repository == "" {
+			if _, err := files.Lookup(path.Clean(helm.Chart)); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("spec.build.helm.chart: %w%s", err, tree.SuggestPath(files, helm.Chart))
+			}
+		}
 		return nil
 	}
 	field := "spec.build.path"

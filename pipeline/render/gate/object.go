@@ -29,6 +29,23 @@ type Object struct {
 // Ref names the object.
 func (o Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 
+// Place returns where a field of the object is written, or nil where that is not known.
+func (o Object) Place(path []any) *result.File {
+	switch {
+	case o.File != nil:
+		file := *o.File
+		if o.Line != nil {
+			if line := o.Line(path); line > 0 {
+				file.Line = line
+			}
+		}
+		return &file
+	case o.Locate != nil:
+		return o.Locate(path)
+	}
+	return nil
+}
+
 // Options lists what objects are checked against.
 type Options struct {
 	// KubernetesVersion is that of the API server, such as 1.34; empty for the newest that is known.

@@ -6,6 +6,7 @@ package dryrun
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
@@ -68,7 +69,21 @@ func (p *Renderer) fetchSource(ctx context.Context, e catalog.Entry,
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, e.Scope(), one.Source, revision) })
+	snapshot, err := p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, e.Scope(), one.Source, revision) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", sourceField(e.Pipeline, one), err)
+	}
+	return snapshot, nil
+}
+
+// sourceField returns the field of a pipeline that has a source.
+func sourceField(p *v1alpha1.RenderPipeline, one v1alpha1.NamedSource) string {
+	for i, other := range p.Spec.Sources {
+		if one.MountPath != "" && other.MountPath == one.MountPath {
+			return fmt.Sprintf("spec.sources[%d]", i)
+		}
+	}
+	return "spec.source"
 }
 
 // namesSecret reports whether a secret is read for a source.

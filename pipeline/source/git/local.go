@@ -6,6 +6,7 @@ package git
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,9 @@ func (l *Local) URLs() []string {
 func (l *Local) Commit(revision string) (*Commit, *tree.Tree, error) {
 	hash, err := l.repository.ResolveRevision(plumbing.Revision(revision))
 	if err != nil {
+		if info, statErr := os.Stat(revision); statErr == nil && info.IsDir() {
+			return nil, nil, fmt.Errorf("finding the revision %q: it is a directory; to choose the repository, use -C", revision)
+		}
 		return nil, nil, fmt.Errorf("finding the revision %q: %w", revision, err)
 	}
 	commit, err := l.mirror.Commit(*hash)

@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,10 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 	"github.com/prerig/prerig/pipeline/verify"
 )
@@ -67,50 +62,6 @@ var Resources = []Resource{
 
 func versionOneResource(group, name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
-}
-
-// missingFiles returns the files of KUBECONFIG that do not exist.
-func missingFiles(rules *clientcmd.ClientConfigLoadingRules) []string {
-	if rules.ExplicitPath != "" || os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(rules.Precedence), func(name string) bool {
-		_, err := os.Stat(name)
-		return err == nil
-	})
-}
-
-// explainConfigError returns the error about a kubeconfig with what a user can do about it.
-func explainConfigError(err error, rules *clientcmd.ClientConfigLoadingRules, kubeContext string) error {
-	raw, rawErr := rules.Load()
-	isEmpty := clientcmd.IsEmptyConfig(err) || rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
-	missing := missingFiles(rules)
-	switch {
-	case isEmpty && len(missing) > 0:
-		return fmt.Errorf("reading the kubeconfig: KUBECONFIG names %s, and no such file exists", strings.Join(missing, ", "))
-	case isEmpty:
-		return errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml instead of a cluster")
-	case rawErr == nil && kubeContext != "" && raw.Contexts[kubeContext] == nil:
-		known := slices.Sorted(maps.Keys(raw.Contexts))
-		return fmt.Errorf("reading the kubeconfig: it has no context %q%s; it has %s", kubeContext, strict.DidYouMean(kubeContext, known), strings.Join(known, ", "))
-	}
-	return fmt.Errorf("reading the kubeconfig: %w", err)
-}
-
-// Config returns the connection to the cluster of a kubeconfig: of the named file, otherwise of those that kubectl
-// reads. An empty context name means the current context.
-func Config(file, kubeContext string) (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = file
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
-	if err != nil {
-		return nil, explainConfigError(err, rules, kubeContext)
-	}
-	config.QPS, config.Burst = 50, 100
-	config.UserAgent = "prerig-verify"
-	config.WarningHandler = rest.NoWarnings{}
-	config.Wrap(budget.APIServer)
-	return config, nil
 }
 
 const (

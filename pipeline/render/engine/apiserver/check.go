@@ -131,17 +131,7 @@ func (c *checker) addAs(o gate.Object, code string, severity result.Severity, pa
 	if len(path) > 0 {
 		r.Field = &result.Field{Path: workload.FieldString(path)}
 	}
-	if o.File != nil {
-		file := *o.File
-		if o.Line != nil {
-			if line := o.Line(path); line > 0 {
-				file.Line = line
-			}
-		}
-		r.File = &file
-	} else if o.Locate != nil {
-		r.File = o.Locate(path)
-	}
+	r.File = o.Place(path)
 	c.results = append(c.results, r)
 }
 

@@ -35,6 +35,10 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, fmt.Sprintf("CustomResourceDefinition %s does not serve the version %s", d.name, name))
 		return
 	}
+	if err := d.checkSchemas(ctx); err != nil {
+		c.addFieldFinding(o, gate.CodeInvalidDefinition, nil, fmt.Sprintf("nothing was checked, as CustomResourceDefinition %s is not valid: %v", d.name, err))
+		return
+	}
 	if err := version.prepareValidators(); err != nil {
 		c.addFieldFinding(o, gate.CodeInvalidDefinition, nil, fmt.Sprintf("nothing was checked, as the schema of CustomResourceDefinition %s cannot be used: %v", d.name, err))
 		return

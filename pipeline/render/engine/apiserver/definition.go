@@ -22,6 +22,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
@@ -33,7 +34,32 @@ type definition struct {
 	webhook    bool // converts between the versions
 	plural     string
 	versions   map[string]*definedVersion
-	source     map[string]any
+	object     gate.Object
+
+	checked bool
+	invalid error // what makes the schemas unusable
+}
+
+// checkSchemas returns what the API server refuses of the schemas. What it refuses of the rest does not change how
+// objects are checked.
+func (d *definition) checkSchemas(ctx context.Context) error {
+	if d.checked || d.object.Place(nil) == nil { // those that are built in are valid
+		return d.invalid
+	}
+	d.checked = true
+	crd, err := decodeDefinition(d.object)
+	if err != nil {
+		return nil //nolint:nilerr // such an object is no definition
+	}
+	for _, err := range definitionvalidation.ValidateCustomResourceDefinition(ctx, crd) {
+		path := definitionPath(err.Field, d.object.Value)
+		if slices.Contains(path, any("openAPIV3Schema")) {
+			d.invalid = fmt.Errorf("%s: %s", workload.FieldString(path), errorMessage(d.object, err))
+			d.invalid = fmt.Errorf("%s: %w", d.object.Place(path), d.invalid)
+			break
+		}
+	}
+	return d.invalid
 }
 
 // definedVersion is one version of a custom resource. What is costly is made when the first object of the version is checked.
@@ -75,7 +101,7 @@ func newDefinition(o gate.Object) (groupKind, *definition, error) {
 	}
 	d := &definition{
 		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, plural: crd.Spec.Names.Plural,
-		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{}, source: o.Value,
+		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{}, object: o,
 		webhook: crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensions.WebhookConverter,
 	}
 	for _, v := range crd.Spec.Versions {
@@ -103,7 +129,7 @@ func (c *checker) addDefinition(o gate.Object) {
 	if err != nil {
 		return
 	}
-	same := func(other *definition) bool { return reflect.DeepEqual(other.source["spec"], o.Value["spec"]) }
+	same := func(other *definition) bool { return reflect.DeepEqual(other.object.Value["spec"], o.Value["spec"]) }
 	if !slices.ContainsFunc(c.definitions[id], same) {
 		c.definitions[id] = append(c.definitions[id], d)
 	}

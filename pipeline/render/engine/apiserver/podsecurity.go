@@ -15,6 +15,7 @@ import (
 	psa "k8s.io/pod-security-admission/api"
 	psapolicy "k8s.io/pod-security-admission/policy"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -60,7 +61,13 @@ func ParsePodSecurity(text string) (psa.LevelVersion, error) {
 		out.Version, err = psa.ParseVersion(version)
 	}
 	if err != nil {
-		return psa.LevelVersion{}, fmt.Errorf("reading the Pod Security level %q: %w", text, err)
+		hint := ""
+		if ok && !strings.HasPrefix(version, "v") {
+			hint = fmt.Sprintf(", did you mean %s:v%s?", level, version)
+		} else if !ok {
+			hint = strict.DidYouMean(text, []string{"privileged", "baseline", "restricted"})
+		}
+		return psa.LevelVersion{}, fmt.Errorf("reading the Pod Security level %q: %w%s", text, err, hint)
 	}
 	return out, nil
 }

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/pipeline/internal/process/budget"
+)
+
+// kubeconfig is a kubeconfig, or several that count as one, and a context in it.
+type kubeconfig struct {
+	rules   *clientcmd.ClientConfigLoadingRules
+	context string // empty for the current one
+}
+
+// Config returns the connection to the cluster of a kubeconfig: of the named file, otherwise of those that kubectl
+// reads. An empty context name means the current context.
+func Config(file, kubeContext string) (*rest.Config, error) {
+	k := kubeconfig{rules: clientcmd.NewDefaultClientConfigLoadingRules(), context: kubeContext}
+	k.rules.ExplicitPath = file
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: kubeContext}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(k.rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, k.explain(err)
+	}
+	place := k.place()
+	if program := config.ExecProvider; program != nil {
+		if _, err := exec.LookPath(program.Command); err != nil {
+			return nil, fmt.Errorf("reading the kubeconfig %s: its user gets credentials from the program %s, which is not installed", place, program.Command)
+		}
+	}
+	config.QPS, config.Burst = 50, 100
+	config.UserAgent = "prerig-verify"
+	config.WarningHandler = rest.NoWarnings{}
+	config.Wrap(budget.APIServer)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unreachable{next, place} })
+	return config, nil
+}
+
+// unreachable names the kubeconfig of a server that does not answer.
+type unreachable struct {
+	http.RoundTripper
+	place string
+}
+
+func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := u.RoundTripper.RoundTrip(r)
+	if err != nil {
+		err = fmt.Errorf("%w (the server of the kubeconfig %s)", err, u.place)
+	}
+	return response, err
+}
+
+// files returns the files that are read, without those of KUBECONFIG that do not exist, which it returns as missing.
+func (k kubeconfig) files() (found, missing []string) {
+	if k.rules.ExplicitPath != "" {
+		return []string{k.rules.ExplicitPath}, nil
+	}
+	for _, name := range k.rules.Precedence {
+		if _, err := os.Stat(name); err == nil {
+			found = append(found, name)
+		} else if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+			missing = append(missing, name)
+		}
+	}
+	return found, missing
+}
+
+// place names the files and the context.
+func (k kubeconfig) place() string {
+	found, _ := k.files()
+	name := k.context
+	if raw, err := k.rules.Load(); err == nil {
+		name = cmp.Or(name, raw.CurrentContext)
+	}
+	out := strings.Join(found, ", ")
+	if name != "" {
+		out += ", context " + name
+	}
+	return cmp.Or(strings.TrimPrefix(out, ", "), "of this pod")
+}
+
+// explain returns the error about a kubeconfig with what a user can do about it.
+func (k kubeconfig) explain(err error) error {
+	raw, rawErr := k.rules.Load()
+	isEmpty := clientcmd.IsEmptyConfig(err) || rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
+	found, missing := k.files()
+	if rawErr != nil {
+		for _, name := range found {
+			if wrong := wrongFile(name); wrong != nil {
+				return fmt.Errorf("reading the kubeconfig %s: %w", name, wrong)
+			}
+		}
+	}
+	switch {
+	case isEmpty && len(missing) > 0:
+		return fmt.Errorf("reading the kubeconfig: KUBECONFIG names %s, and no such file exists", strings.Join(missing, ", "))
+	case isEmpty && k.context != "":
+		return fmt.Errorf("finding the context %s: there is no kubeconfig: set --kubeconfig or KUBECONFIG", k.context)
+	case isEmpty:
+		return ErrNoKubeconfig
+	case rawErr == nil && k.context != "" && raw.Contexts[k.context] == nil:
+		return fmt.Errorf("reading the kubeconfig %s: it has no context %q%s", strings.Join(found, ", "), k.context, otherContexts(k.context, raw))
+	case rawErr == nil && k.context == "" && raw.CurrentContext != "" && raw.Contexts[raw.CurrentContext] == nil:
+		return fmt.Errorf("reading the kubeconfig %s: current-context is %q, and it has no such context%s",
+			strings.Join(found, ", "), raw.CurrentContext, otherContexts(raw.CurrentContext, raw))
+	}
+	return fmt.Errorf("reading the kubeconfig %s: %w", k.place(), err)
+}
+
+// ErrNoKubeconfig is the error where neither a flag nor the environment names a cluster.
+var ErrNoKubeconfig = errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG")
+
+// otherContexts suggests contexts for one that does not exist.
+func otherContexts(name string, raw *clientcmdapi.Config) string {
+	known := slices.Sorted(maps.Keys(raw.Contexts))
+	if len(known) == 0 {
+		return "; it has none"
+	}
+	return strict.DidYouMean(name, known) + "; it has " + strings.Join(known, ", ")
+}
+
+// kubeconfigFile is what is read of a kubeconfig in order to find a mistake in it.
+type kubeconfigFile struct {
+	APIVersion     string         `json:"apiVersion"`
+	Kind           string         `json:"kind"`
+	CurrentContext string         `json:"current-context"`
+	Clusters       []namedCluster `json:"clusters"`
+	Contexts       []namedContext `json:"contexts"`
+	Users          []namedUser    `json:"users"`
+}
+
+type namedCluster struct {
+	Name    string         `json:"name"`
+	Cluster map[string]any `json:"cluster"`
+}
+
+type namedContext struct {
+	Name    string         `json:"name"`
+	Context map[string]any `json:"context"`
+}
+
+type namedUser struct {
+	Name string         `json:"name"`
+	User map[string]any `json:"user"`
+}
+
+// maxKubeconfig bounds the size of a kubeconfig that is searched for mistakes, in bytes.
+const maxKubeconfig = 16 << 20
+
+// wrongFile returns what makes a file no kubeconfig, or nil where nothing is found.
+func wrongFile(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	doc, err := strict.ReadOne(text, maxKubeconfig)
+	if err != nil {
+		return err
+	}
+	top, ok := doc.Value.(map[string]any)
+	if !ok {
+		return errors.New("it is " + strict.Describe(doc.Value) + " and not a kubeconfig")
+	}
+	if kind, ok := top["kind"].(string); ok && kind != "Config" {
+		return fmt.Errorf("it is a %s and not a kubeconfig", kind)
+	}
+	ps := &strict.Problems{}
+	decoder := strict.Decoder{
+		Optional: true, NullIsUnset: true,
+		Open: []string{"kubeconfigFile", "namedCluster", "namedContext", "namedUser"},
+	}
+	decoder.Decode(nil, doc.Value, &kubeconfigFile{}, ps)
+	if len(ps.List) == 0 {
+		return nil
+	}
+	ps.Locate(doc)
+	return errors.New(ps.List[0].String())
+}
