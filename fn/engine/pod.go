@@ -175,6 +175,9 @@ func (a *attempt) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 	if templates, err := pl.istio.Select(asked.Annotations); err == nil {
 		for _, t := range templates {
 			o.Templates = append(o.Templates, t.Name())
+			if w.in.keepPods {
+				o.TemplateTexts = append(o.TemplateTexts, t.Text())
+			}
 		}
 	}
 	return a.markAndPin(pl, asked, got.Pod)

@@ -63,6 +63,8 @@ type Outcome struct {
 	Decision *decide.Decision
 	// Templates are the names of the injector's templates that were rendered, in their order.
 	Templates []string
+	// TemplateTexts are the texts of Templates, if the pods are kept.
+	TemplateTexts []string
 	// Version is the version of Istio whose behaviour was followed.
 	Version string
 	// EarlierImage is the image of the proxy that an earlier injection left in the pod, and Image that of the proxy

@@ -46,6 +46,9 @@ type Template struct {
 // Name is the template's name in the configuration.
 func (t *Template) Name() string { return t.name }
 
+// Text is the template's text in the configuration.
+func (t *Template) Text() string { return t.text }
+
 // ReadsController reports whether the template's text names the fields of a pod's metadata that its controller sets: the beginning
 // of its name, and the references to its owners.
 func (t *Template) ReadsController() (generateName, owners bool) {

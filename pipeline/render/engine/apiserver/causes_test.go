@@ -93,6 +93,9 @@ func TestTheInjectionIsACause(t *testing.T) {
 	if cpu.After != "20m" || cpu.Object != "InjectionPolicy mesh" || !slices.Equal(cpu.Because, []string{"annotation sidecar.istio.io/proxyCPU: 20m"}) {
 		t.Errorf("got %+v", cpu)
 	}
+	if !strings.HasPrefix(cpu.Detail, "template sidecar, line ") {
+		t.Errorf("the template's line is not named: %+v", cpu)
+	}
 	if cpu := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].resources.requests.cpu"); cpu.Because != nil {
 		t.Errorf("got %+v", cpu)
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,9 +175,31 @@ func takeOutcome(a *admissionCheck, one *predicted, outcome fn.Outcome, failed s
 		return err
 	}
 	one.injectedBy = cause.Object
+	recorded := len(one.trace.Changes)
 	one.trace.Record(before, chain.Map(one.Pod), cause)
+	nameTemplateLines(outcome, one.trace.Changes[recorded:])
 	return nil
 }
+
+// nameTemplateLines names the template, and its line, that sets each field, where the text shows that.
+func nameTemplateLines(outcome fn.Outcome, changes []chain.Change) {
+	var texts [][]templateLine
+	for _, text := range outcome.TemplateTexts {
+		texts = append(texts, readTemplateLines(text))
+	}
+	for i := range changes {
+		deepest := leastTemplateDepth
+		for j, lines := range texts {
+			if number, depth := lineOfField(lines, changes[i].Path); depth >= deepest {
+				deepest = depth + 1
+				changes[i].Cause.Detail = fmt.Sprintf("template %s, line %d", outcome.Templates[j], number)
+			}
+		}
+	}
+}
+
+// leastTemplateDepth is how many keys of a path a line matches at least: those of an element of a list in the spec.
+const leastTemplateDepth = 3
 
 // causeOf names the policy, templates and sidecars of an injection.
 func causeOf(outcome fn.Outcome) chain.Cause {
