@@ -299,6 +299,17 @@ func TestRootPolicyWithSelector(t *testing.T) {
 	}
 }
 
+// TestRootPoliciesEndForPodsWithoutService: what no waypoint and no ztunnel enforces for a pod is named. Seen by the oracle, seed 1003.
+func TestRootPoliciesEndForPodsWithoutService(t *testing.T) {
+	deny := strings.NewReplacer("namespace: shop", "namespace: istio-system", "  selector: {matchLabels: {app: api}}\n", "  action: DENY\n").Replace(getOnly)
+	n := planOf(t, cluster+worker+"---\n"+deny)
+	if !slices.ContainsFunc(n.Open, func(o ambient.Note) bool {
+		return o.Object == "AuthorizationPolicy istio-system/get" && strings.Contains(o.Message, "Pod shop/worker has no Service")
+	}) {
+		t.Errorf("open: %v", n.Open)
+	}
+}
+
 // TestLaterNamespacesGetRootPolicies: a policy of the root namespace that the move of one namespace has limited to sidecars is still one of the next.
 func TestLaterNamespacesGetRootPolicies(t *testing.T) {
 	for name, root := range map[string]string{

@@ -197,13 +197,7 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 		out.After = waypointUsage
 	}
 	o.Namespaces = []string{name}
-	read := func(files []File) (*tree, error) {
-		t, err := readTree(files, o)
-		if err == nil {
-			t.source = start
-		}
-		return t, err
-	}
+	read := func(files []File) (*tree, error) { return readAfter(start, files, o) }
 	files := around(start, name)
 	t, err := read(files)
 	if err != nil {

@@ -79,7 +79,8 @@ func (t *tree) copies(o *object, namespace string, waypoint ambient.Reference) (
 	delete(spec, "selector")
 	child(child(base, "metadata"), "annotations")[copyOf] = copyName(o, namespace)
 	if o.namespace == t.options.RootNamespace && isForClass(o) {
-		return named(o, []map[string]any{withTargets(base, classTarget())}), nil
+		_, notes = t.targets(o, namespace, selector)
+		return named(o, []map[string]any{withTargets(base, classTarget())}), notes
 	}
 	if o.namespace != namespace {
 		child(base, "metadata")["namespace"] = namespace

@@ -153,6 +153,10 @@ func (t *tree) copyPolicies(namespace string) error {
 	for _, o := range append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...) {
 		keepAtPods(t, o, namespace)
 		if t.isCopied(o, namespace) {
+			if o.namespace != namespace && isForClass(o) { // the copy is of another namespace's move
+				_, notes := t.targets(o, namespace, nil)
+				t.notes = append(t.notes, notes...)
+			}
 			continue
 		}
 		copies, notes := t.copies(o, namespace, waypoint)

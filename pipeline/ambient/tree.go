@@ -50,7 +50,7 @@ type object struct {
 	spec                    map[string]any
 	templates               []workload.Template
 	custom                  []workload.Template // in an object whose controller makes pods with labels of its own
-	apiVersion, origin      string
+	apiVersion              string
 	ownNamespace, isCluster bool
 }
 
@@ -78,6 +78,8 @@ type tree struct {
 	changed     map[*object]int // the place of the change among the pending ones
 	// source is the tree before all steps; nil in that one. Places of findings are those in it.
 	source *tree
+	// read are the objects of each document, which trees of the same plan share.
+	read map[*manifest.Document][]object
 }
 
 // edit is one change of a document: a new value for an object, its removal, or objects that come after it.
@@ -91,47 +93,73 @@ type edit struct {
 }
 
 // readTree decodes the objects. A document that cannot be decoded is an error.
-func readTree(files []File, o Options) (*tree, error) {
+func readTree(files []File, o Options) (*tree, error) { return readAfter(nil, files, o) }
+
+// readAfter decodes the objects after some steps. Documents that the source has, too, are not decoded again.
+func readAfter(source *tree, files []File, o Options) (*tree, error) {
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to read workloads: %w", err)
 	}
 	o.RootNamespace = cmp.Or(o.RootNamespace, "istio-system")
 	t := &tree{
-		options: o, files: files, registry: registry,
+		options: o, files: files, registry: registry, source: source, read: map[*manifest.Document][]object{},
 		byKind: map[string][]*object{}, of: map[string][]*object{}, index: map[[2]string][]*object{}, changed: map[*object]int{},
+	}
+	if source != nil {
+		t.read = source.read
 	}
 	for i, f := range files {
 		for j, d := range f.Docs {
-			if d.Empty() {
-				continue
-			}
-			items, isList, err := d.Items()
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %w", d, err)
-			}
-			if !isList {
-				items = []*manifest.Document{d}
-			}
-			for k, item := range items {
-				if !isList {
-					k = -1
+			if _, ok := t.read[d]; !ok {
+				if err := readDocument(t, d); err != nil {
+					return nil, err
 				}
-				if err := t.addObject(item, i, j, k); err != nil {
-					return nil, fmt.Errorf("reading %s: %w", item, err)
-				}
+			}
+			for _, o := range t.read[d] {
+				o.file, o.doc = i, j
+				t.addObject(&o)
 			}
 		}
 	}
 	return t, nil
 }
 
-func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
+// readDocument decodes the objects of a document.
+func readDocument(t *tree, d *manifest.Document) error {
+	t.read[d] = nil
+	if d.Empty() {
+		return nil
+	}
+	items, isList, err := d.Items()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", d, err)
+	}
+	if !isList {
+		items = []*manifest.Document{d}
+	}
+	for k, item := range items {
+		if !isList {
+			k = -1
+		}
+		o, err := newObject(t, item, k)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", item, err)
+		}
+		if o != nil {
+			t.read[d] = append(t.read[d], *o)
+		}
+	}
+	return nil
+}
+
+// newObject decodes an object; it is nil where the document has none.
+func newObject(t *tree, d *manifest.Document, element int) (*object, error) {
 	value, err := d.Object()
 	if err != nil || value == nil {
-		return err
+		return nil, err
 	}
-	o := &object{file: file, doc: doc, element: element, value: value, origin: fmt.Sprintf("%s:%d", t.files[file].Path, d.Line())}
+	o := &object{element: element, value: value}
 	o.apiVersion = text(value["apiVersion"])
 	o.kind = text(value["kind"])
 	if group, _, grouped := strings.Cut(o.apiVersion, "/"); grouped {
@@ -152,12 +180,15 @@ func (t *tree) addObject(d *manifest.Document, file, doc, element int) error {
 	if _, known := t.registry.Lookup(o.apiVersion, o.kind); !known && workload.MayMakePods(o.apiVersion) && !workload.IsRelease(o.apiVersion, o.kind) {
 		o.custom = customTemplates(nil, value, 0)
 	}
+	return o, nil
+}
+
+func (t *tree) addObject(o *object) {
 	t.objects = append(t.objects, o)
 	t.byKind[o.key()] = append(t.byKind[o.key()], o)
 	t.of[o.namespace] = append(t.of[o.namespace], o)
 	at := [2]string{o.namespace, o.key()}
 	t.index[at] = append(t.index[at], o)
-	return nil
 }
 
 // key is the kind with its group, without the version.
