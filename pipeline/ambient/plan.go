@@ -198,6 +198,11 @@ func planNamespace(start *tree, name string, o Options, usage Usage) (*Namespace
 	}
 	o.Namespaces = []string{name}
 	read := func(files []File) (*tree, error) { return readAfter(start, files, o) }
+	for _, file := range o.Broken {
+		if slices.ContainsFunc(start.of[name], func(o *object) bool { return start.files[o.file].Path == file }) {
+			out.Open = append(out.Open, Note{Namespace: name, Level: Change, File: file, Message: "it cannot be read in full, so that no step changes it or the namespace"})
+		}
+	}
 	files := around(start, name)
 	t, err := read(files)
 	if err != nil {

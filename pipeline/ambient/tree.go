@@ -33,6 +33,8 @@ type Options struct {
 	DefaultNamespace, RootNamespace string
 	// IstioVersion is the control plane's; empty means unknown.
 	IstioVersion string
+	// Broken are the files that cannot be read in full.
+	Broken []string
 	// Patches are files that are no objects: kustomizations and their patches. They are not changed.
 	Patches []Patch
 }

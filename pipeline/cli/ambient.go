@@ -91,6 +91,11 @@ func (a *ambientRun) run(ctx context.Context, args []string) error {
 		return a.writeSteps(ctx, b, tree, append(a.files, args...))
 	}
 	o := a.options()
+	for _, f := range b.Files {
+		if f.Incomplete() {
+			o.Broken = append(o.Broken, f.Input.Path)
+		}
+	}
 	for _, in := range b.Beside() {
 		o.Patches = append(o.Patches, ambient.Patch{Path: in.Path, Text: string(in.Data)})
 	}

@@ -131,6 +131,9 @@ func TestAmbientWriteLeavesBrokenFiles(t *testing.T) {
 	arrange(t)
 	broken := strings.ReplaceAll(meshedShop, "shop", "bank") + "---\nkind: VirtualService\nmetadata: {name: broken}\n"
 	writeFiles(t, map[string]string{"k8s/shop.yaml": meshedShop, "k8s/bank.yaml": broken})
+	if _, stdout, _ := command(t, "", "ambient", "plan", "k8s"); !strings.Contains(stdout, "bank: something must change first") || !strings.Contains(stdout, "k8s/bank.yaml: it cannot be read in full") {
+		t.Errorf("the plan is\n%s", stdout)
+	}
 	code, _, stderr := command(t, "", "ambient", "plan", "--write", "k8s")
 	if code != ExitOK || !strings.Contains(stderr, "k8s/bank.yaml cannot be read in full, and is left as it is") || !strings.Contains(stderr, "namespace bank, which does not move") {
 		t.Errorf("exit code %d\n%s", code, stderr)
