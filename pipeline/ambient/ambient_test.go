@@ -310,6 +310,16 @@ func TestRootPoliciesEndForPodsWithoutService(t *testing.T) {
 	}
 }
 
+// TestDryRunsStay: a policy that only logs what it would deny denies nothing at other pods either. Seen by the oracle, seed 7020.
+func TestDryRunsStay(t *testing.T) {
+	const deny = "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: dry, namespace: shop, annotations: {istio.io/dry-run: \"true\"}}\n" +
+		"spec: {action: DENY, rules: [{from: [{source: {namespaces: [shop]}}]}]}\n"
+	_, kept, ok := strings.Cut(applied(t, cluster+worker+deny+"---\n"+getOnly, "policies"), "  annotations:\n    istio.io/dry-run: \"true\"\n")
+	if !ok || !strings.HasPrefix(kept, "  name: dry-worker\n") {
+		t.Errorf("the policy of the pod has lost the annotation:\n%s", kept)
+	}
+}
+
 // TestLaterNamespacesGetRootPolicies: a policy of the root namespace that the move of one namespace has limited to sidecars is still one of the next.
 func TestLaterNamespacesGetRootPolicies(t *testing.T) {
 	for name, root := range map[string]string{

@@ -20,6 +20,7 @@ const (
 	revisionLabel  = "istio.io/rev"
 	injectKey      = "sidecar.istio.io/inject"
 	sidecarValue   = "istio" // of ambient.SidecarLabel
+	dryRun         = "istio.io/dry-run"
 	// copyOf is the annotation of copies with targetRefs, with the name of the policy that they are of.
 	copyOf      = "prerig.dev/ambient-copy-of"
 	copySuffix  = "-waypoint"

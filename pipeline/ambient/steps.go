@@ -206,6 +206,9 @@ func keepAtPods(t *tree, o *object, namespace string) {
 		if p.ownNamespace {
 			meta["namespace"] = namespace
 		}
+		if value, ok := o.annotations[dryRun]; ok {
+			meta["annotations"] = map[string]any{dryRun: value}
+		}
 		spec := podmap.CopyMap(o.spec)
 		labels := map[string]any{}
 		for key, value := range p.podLabels {
