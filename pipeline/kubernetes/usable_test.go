@@ -20,10 +20,10 @@ import (
 func TestPolicyThatNothingCanUse(t *testing.T) {
 	for name, tc := range map[string]struct{ spec, wrong string }{
 		"built in":              {"istio: {injector: {builtIn: istio}}", ""},
-		"mesh config":           {"istio: {injector: {builtIn: istio}, meshConfig: 'not: [valid'}", "spec.istio: "},
-		"injector's config":     {"istio: {injector: {config: 'a: ['}}", "spec.istio: "},
+		"mesh config":           {"istio: {injector: {builtIn: istio}, meshConfig: 'not: [valid'}", "spec.istio.meshConfig: "},
+		"injector's config":     {"istio: {injector: {config: 'a: ['}}", "spec.istio.injector.config: "},
 		"template":              {"istio: {injector: {config: \"{policy: enabled, templates: {sidecar: '{{ foo'}}\", values: 'global: {}'}, version: '1.29'}", "foo"},
-		"values":                {"istio: {injector: {config: \"{policy: enabled, templates: {sidecar: 'a: b'}}\", values: '{'}, version: '1.29'}", "spec.istio: "},
+		"values":                {"istio: {injector: {config: \"{policy: enabled, templates: {sidecar: 'a: b'}}\", values: '{'}, version: '1.29'}", "spec.istio.injector.values: "},
 		"no such policy":        {"istio: {injector: {builtIn: istioo}}", "istioo"},
 		"sidecar":               {"sidecars: [{name: own, select: {default: Inject}, template: '{{ foo'}]", "spec.sidecars[0]"},
 		"sidecar that is right": {"sidecars: [{name: own, select: {default: Inject}, template: 'spec: {containers: [{name: own, image: own}]}'}]", ""},

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/internal/process/budget"
 )
 
@@ -114,7 +115,7 @@ func (r Receiver) Validate() error {
 	case r.Name == "" || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "":
 		return fmt.Errorf("checking receiver %q: the name must be of letters, digits, dots, - and _", r.Name)
 	case senders[r.Provider].parse == nil:
-		return fmt.Errorf("checking receiver %q: provider %q is not one of %s", r.Name, r.Provider, strings.Join(Providers(), ", "))
+		return fmt.Errorf("checking receiver %q: provider %q is not one of %s%s", r.Name, r.Provider, strings.Join(Providers(), ", "), strict.DidYouMean(string(r.Provider), Providers()))
 	case r.Provider == ArtifactRegistry && r.Token == nil && !r.Insecure:
 		return fmt.Errorf("checking receiver %q: it has no audience and email to check tokens by; set them, or declare it insecure", r.Name)
 	case (r.Provider == ArtifactRegistry) != (r.Token != nil) && !r.Insecure || r.Token != nil && (len(r.Secret) > 0 || r.Insecure):
