@@ -32,7 +32,7 @@ func TestNoMixedMesh(t *testing.T) {
 		"a hub of another minor":  {meshOf(`version: "1.31", injector: {builtIn: istio, overrides: {global: {hub: registry.example.com/istio/1.29.1}}}`), nil, []string{"is of Istio 1.29, and the version is 1.31"}},
 		"the flag":                {meshOf(`injector: {builtIn: istio}`), []string{"--istio-version", "1.20"}, []string{"the version is 1.20", covers, importing}},
 		"the flag against a tag":  {meshOf(`injector: {builtIn: istio, overrides: {global: {tag: "1.30.3"}}}`), []string{"--istio-version", "1.29"}, []string{"is of Istio 1.30, and the version is 1.29"}},
-		"the flag without policy": {"", []string{"--istio-version", "1.99"}, []string{"the version is 1.99", covers, importing}},
+		"the flag without policy": {"", []string{"--istio-version", "1.99"}, []string{"the version is 1.99", covers, "a newer release of Prerig"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			arrange(t)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -122,7 +123,8 @@ func checkKustomizationKeys(name string, doc *strict.Document, top map[string]an
 // directory that it names.
 func (e *kustomizeExplainer) checkFile(dir, name string, doc *strict.Document, entry any, at ...any) error {
 	text, ok := entry.(string)
-	if !ok || text == "" || strings.Contains(text, "\n") || strings.Contains(text, ":") || strings.ContainsAny(text, "?{") {
+	if !ok || text == "" || strings.Contains(text, "\n") || strings.Contains(text, ":") || strings.ContainsAny(text, "?{") ||
+		strings.Contains(text, render.BasePrefix) {
 		return nil // a patch in the kustomization itself, or a URL
 	}
 	file := path.Join(dir, text)
