@@ -275,6 +275,10 @@ func (t *tree) limitPolicies(namespace string) error {
 		}
 		if value, ok := limited(o, who, waypoint.Namespace+"/"+waypoint.Name); ok {
 			t.change(o, value)
+			if ambient.Action(o.spec) == "CUSTOM" { // Istio refuses exceptions for a client there
+				t.notes = append(t.notes, t.note(o, "spec.action", Info, "while pods move, the waypoint asks the authorizer and a sidecar asks it again, "+
+					"about the waypoint as the client; the second answer must not depend on who calls"))
+			}
 		}
 	}
 	return nil
