@@ -31,11 +31,11 @@ func WithPods() Option { return engine.WithPods() }
 // WithTrace keeps every step of each decision.
 func WithTrace() Option { return engine.WithTrace() }
 
-// AdmissionRequest asks what MutatingAdmissionPolicies change of a pod, and AdmissionAnswer is what they change.
-type (
-	AdmissionRequest = engine.AdmissionRequest
-	AdmissionAnswer  = engine.AdmissionAnswer
-)
+// AdmissionRequest asks what MutatingAdmissionPolicies change of a pod.
+type AdmissionRequest = engine.AdmissionRequest
+
+// AdmissionAnswer is what they change.
+type AdmissionAnswer = engine.AdmissionAnswer
 
 // WithAdmission sets what evaluates MutatingAdmissionPolicies that a policy writes. It is called by several goroutines at once.
 func WithAdmission(evaluate func(AdmissionRequest) AdmissionAnswer) Option {

@@ -25,7 +25,7 @@ type wherePlaced struct {
 // placeErrors returns the errors about keys of a configuration with what sets each: a flag, a variable, or a line of the
 // file.
 func (w wherePlaced) placeErrors(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is the list itself that is wanted
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err
 	}

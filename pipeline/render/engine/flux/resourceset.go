@@ -26,7 +26,10 @@ const InputProviderKind = "ResourceSetInputProvider"
 var clusterAnnotations = []string{OperatorGroup + "/copyFrom", OperatorGroup + "/convertKubeConfigFrom", OperatorGroup + "/checksumFrom"}
 
 // ReconcileAnnotation leaves an object to itself where its value is ReconcileDisabled.
-const ReconcileAnnotation, ReconcileDisabled = OperatorGroup + "/reconcile", "disabled"
+const ReconcileAnnotation = OperatorGroup + "/reconcile"
+
+// ReconcileDisabled is the value of ReconcileAnnotation.
+const ReconcileDisabled = "disabled"
 
 // IsResourceSet reports whether an object of a group and kind is a ResourceSet of the Flux Operator.
 func IsResourceSet(apiVersion, kind string) bool {
