@@ -318,6 +318,9 @@ func TestDryRunsStay(t *testing.T) {
 	if !ok || !strings.HasPrefix(kept, "  name: dry-worker\n") {
 		t.Errorf("the policy of the pod has lost the annotation:\n%s", kept)
 	}
+	if enforced := applied(t, cluster+worker+deny+"---\n"+getOnly, "policies", "enforce"); strings.Contains(enforced, "name: shop-waypoint-only") {
+		t.Errorf("only the waypoint may call, although the policy enforces nothing:\n%s", enforced)
+	}
 }
 
 // TestLaterNamespacesGetRootPolicies: a policy of the root namespace that the move of one namespace has limited to sidecars is still one of the next.

@@ -348,7 +348,7 @@ func (t *tree) enforceWaypoint(namespace string) error {
 	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
 		for _, o := range t.in(namespace, key) {
 			for _, target := range ambient.Targets(o.spec) {
-				if o.annotations[copyOf] != "" {
+				if o.annotations[copyOf] != "" && o.annotations[dryRun] != "true" { // a dry run enforces nothing
 					admitWaypoint(t, o, target, done)
 				}
 			}
