@@ -23,6 +23,21 @@ type File struct {
 	Docs []*manifest.Document
 	// Clean are the documents without sidecars, one for each; nil where none has a sidecar.
 	Clean []*manifest.Document
+	// passed has the texts of documents that are no objects.
+	passed map[string]bool
+}
+
+// Pass leaves a document as it is, and reads no object of it.
+func (f *File) Pass(d *manifest.Document) {
+	if f.passed == nil {
+		f.passed = map[string]bool{}
+	}
+	f.passed[strings.TrimSpace(d.Text())] = true
+}
+
+// isPassed reports whether a document is left as it is.
+func (f *File) isPassed(d *manifest.Document) bool {
+	return len(f.passed) > 0 && f.passed[strings.TrimSpace(d.Text())]
 }
 
 // Options describe what is moved.
@@ -113,6 +128,9 @@ func readAfter(source *tree, files []File, o Options) (*tree, error) {
 	}
 	for i, f := range files {
 		for j, d := range f.Docs {
+			if f.isPassed(d) {
+				continue
+			}
 			if _, ok := t.read[d]; !ok {
 				if err := readDocument(t, d); err != nil {
 					return nil, err
@@ -275,7 +293,7 @@ func (t *tree) apply() ([]File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading what was written into %s: %w", f.Path, err)
 		}
-		out[i] = File{Path: f.Path, Docs: next.Docs, Clean: f.cleanFor(next.Docs)}
+		out[i] = File{Path: f.Path, Docs: next.Docs, Clean: f.cleanFor(next.Docs), passed: f.passed}
 	}
 	return out, nil
 }

@@ -92,7 +92,7 @@ func (a *ambientRun) run(ctx context.Context, args []string) error {
 	}
 	o := a.options()
 	for _, f := range b.Files {
-		if f.Incomplete() {
+		if !f.IsWhole() {
 			o.Broken = append(o.Broken, f.Input.Path)
 		}
 	}
@@ -151,14 +151,16 @@ func (a *ambientRun) readSidecars(ctx context.Context,
 	if _, err := a.rerunPolicies(ctx, v1alpha1.ModeRemove); err != nil {
 		return nil, nil, err
 	}
-	before, after := b.Items(), b.ItemsAfter()
 	var out []ambient.File
-	for i, item := range before {
-		if len(out) == 0 || out[len(out)-1].Path != item.Path {
-			out = append(out, ambient.File{Path: item.Path})
+	for _, from := range b.Files {
+		f := ambient.File{Path: from.Input.Path}
+		for _, one := range from.Documents() {
+			f.Docs, f.Clean = append(f.Docs, one.Before), append(f.Clean, one.After)
+			if one.Passed {
+				f.Pass(one.Before)
+			}
 		}
-		f := &out[len(out)-1]
-		f.Docs, f.Clean = append(f.Docs, item.Doc), append(f.Clean, after[i].Doc)
+		out = append(out, f)
 	}
 	return out, usage, nil
 }
@@ -181,7 +183,7 @@ func (a *ambientRun) writeSteps(ctx context.Context, b *batch.Batch, tree []ambi
 	rel := map[string]string{} // by the path of the file
 	var broken []string
 	for _, f := range b.Files {
-		if f.Incomplete() {
+		if !f.IsWhole() {
 			broken = append(broken, f.Input.Path)
 		}
 		rel[f.Input.Path] = filepath.ToSlash(f.Input.Rel)

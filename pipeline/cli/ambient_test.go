@@ -146,6 +146,38 @@ func TestAmbientWriteLeavesBrokenFiles(t *testing.T) {
 	}
 }
 
+// TestAmbientWriteKeepsOtherDocuments: what is no object stays in its file, and a file with a document that cannot be read stays as it is. Each
+// was deleted, and not restored by --back. Seen in snisid/snisid.
+func TestAmbientWriteKeepsOtherDocuments(t *testing.T) {
+	values := "---\n# values of a chart\nglobal:\n  scrapeInterval: 15s\n"
+	for name, other := range map[string]string{
+		"values": values, "only a kind": "---\nkind: Values\na: 1\n", "a kustomization": "---\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n",
+		"a list": "---\n- a\n- b\n", "a scalar": "---\njust text\n", "broken YAML": "---\nkind: A\na:\n    b: 1\n   c: 2\n", "a template": "---\nkind: A\na: {{ .Values.a }}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			arrange(t)
+			before := map[string]string{"k8s/first.yaml": strings.TrimPrefix(other, "---\n") + "---\n" + meshedShop, "k8s/last.yaml": strings.ReplaceAll(meshedShop, "shop", "bank") + other}
+			writeFiles(t, before)
+			code, _, stderr := command(t, "", "ambient", "plan", "--write", "k8s")
+			for file := range before {
+				if text := readFile(t, file); !strings.Contains(text, strings.TrimPrefix(other, "---\n")) {
+					t.Errorf("%s (exit code %d) has lost it:\n%s\n%s", file, code, text, stderr)
+				}
+			}
+			if code == ExitOK {
+				ok(t, "", "ambient", "plan", "--back", "--step", "network", "k8s")
+			} else if !strings.Contains(stderr, "cannot be read in full") {
+				t.Errorf("exit code %d\n%s", code, stderr)
+			}
+			for file, text := range before {
+				if got := readFile(t, file); got != text {
+					t.Errorf("%s is not as before:\n%s", file, got)
+				}
+			}
+		})
+	}
+}
+
 // TestAmbientWriteNeedsNamespaces: policies without a namespace may be those of any, and labels would end them. Seen in
 // mathieu-benoit/my-kubernetes-deployments.
 func TestAmbientWriteNeedsNamespaces(t *testing.T) {

@@ -110,6 +110,31 @@ func (b *Batch) ItemsAfter() []fn.Item {
 // that can be read would look like all of it.
 func (f *File) Incomplete() bool { return f.incomplete }
 
+// IsWhole reports whether every document of the file can be read, also those that are not worked on.
+func (f *File) IsWhole() bool {
+	return !f.incomplete && !slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return !isReadable(d) })
+}
+
+// Document is a document of a file.
+type Document struct {
+	// Before is the document as it was read, After as the last Run left it.
+	Before, After *manifest.Document
+	// Passed reports whether it is not worked on.
+	Passed bool
+}
+
+// Documents are all documents of the file.
+func (f *File) Documents() (out []Document) {
+	for i, d := range f.docs {
+		one := Document{Before: d, After: d, Passed: f.idle[i]}
+		if !one.Passed {
+			one.After = f.resultDocument(i)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
 // SetAside finds the unreadable documents among those that the report of a run has errors about, and excludes them
 // from processing; the errors become problems of the batch. It reports whether it found any and the report has only
 // such errors: a second Run then processes the rest. Most broken documents are found when they are read; this is

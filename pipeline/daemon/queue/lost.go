@@ -73,9 +73,10 @@ func (q *Queue) isLost(ctx context.Context, name string, known *seenStream) bool
 	return known.lost >= lossLooks
 }
 
-// holdAnew makes the state if it was deleted, and holds all pipelines.
+// holdAnew makes the state if it was deleted, and holds all pipelines. The known bucket goes by its name, so that others may use it
+// meanwhile.
 func (q *Queue) holdAnew(ctx context.Context) error {
-	if err := q.prepareState(ctx); err != nil {
+	if _, err := q.ensureBucket(ctx, "STATE", 0, 0); err != nil {
 		return err
 	}
 	return q.holdPipelines(ctx)
