@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -220,10 +221,22 @@ func anyString(v any, is func(string) bool) bool {
 
 func checkRequestAuthentications(s *workloadSet) []setFinding {
 	return s.inAmbient("RequestAuthentication", func(o *objectFacts) []setFinding {
-		if pods, ok := s.ztunnelEnforces(o); ok {
+		if pods, ok := s.ztunnelEnforces(o); ok && !isAtWaypoints(s, o, pods) {
 			return []setFinding{o.newFinding(selectorField(o), "no token of requests to "+describePods(pods)+" is checked: ztunnel does not read requests")}
 		}
 		return nil
+	})
+}
+
+// isAtWaypoints reports whether the waypoints of pods have the rules of a RequestAuthentication of the root namespace, by a copy for their class.
+func isAtWaypoints(s *workloadSet, o *objectFacts, pods []*Summary) bool {
+	hasCopy := o.scope == s.root && slices.ContainsFunc(s.objects["RequestAuthentication"], func(other *objectFacts) bool {
+		return other.scope == o.scope && reflect.DeepEqual(other.spec["jwtRules"], o.spec["jwtRules"]) &&
+			slices.ContainsFunc(ambient.Targets(other.spec), func(t ambient.TargetReference) bool { return t.Kind == "GatewayClass" })
+	})
+	return hasCopy && len(pods) > 0 && !slices.ContainsFunc(pods, func(pod *Summary) bool {
+		_, found := s.ambient.waypointOf(nil, serviceLookupScope(pod.ref.Namespace, pod.file))
+		return !found
 	})
 }
 

@@ -310,6 +310,25 @@ func TestRootPoliciesEndForPodsWithoutService(t *testing.T) {
 	}
 }
 
+// TestEgressToTheWaypoint: a client that may call pods has to reach the waypoint that it calls in their place. Seen in
+// ryanwelchtech/service-mesh-observatory.
+func TestEgressToTheWaypoint(t *testing.T) {
+	for peer, want := range map[string]bool{
+		"{podSelector: {matchLabels: {app: api}}}": true, "{podSelector: {matchLabels: {app: gone}}}": false, "{podSelector: {}}": false,
+		"{ipBlock: {cidr: 10.0.0.0/8}}": false, "{podSelector: {matchLabels: {app: api}}, namespaceSelector: {matchLabels: {a: b}}}": false,
+	} {
+		policy := "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: front, namespace: shop}\nspec:\n  podSelector: {matchLabels: {app: front}}\n" +
+			"  policyTypes: [Egress]\n  egress:\n  - to:\n    - " + peer + "\n"
+		got := applied(t, cluster+"---\n"+getOnly+policy, "network")
+		if strings.Contains(got, "gateway.networking.k8s.io/gateway-name: waypoint") != want {
+			t.Errorf("%s: the waypoint is among the peers: %t\n%s", peer, !want, got)
+		}
+		if again := applied(t, got, "network"); again != got {
+			t.Errorf("%s: a second time changes it:\n%s", peer, again)
+		}
+	}
+}
+
 // TestDryRunsStay: a policy that only logs what it would deny denies nothing at other pods either. Seen by the oracle, seed 7020.
 func TestDryRunsStay(t *testing.T) {
 	const deny = "---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: dry, namespace: shop, annotations: {istio.io/dry-run: \"true\"}}\n" +

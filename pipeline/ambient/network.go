@@ -99,6 +99,9 @@ func (t *tree) openForWaypoint(namespace string) error {
 			spec["ingress"] = append(rules, map[string]any{"from": []any{waypointPods(waypoint.Name)}, "ports": []any{tunnelPort()}})
 			t.change(n, value)
 		}
+		if waypoint.Namespace == namespace {
+			letOutToWaypoint(t, n, waypoint.Name)
+		}
 	}
 	if first == nil || waypoint.Namespace != namespace {
 		return nil
@@ -117,6 +120,35 @@ func (t *tree) openForWaypoint(namespace string) error {
 		},
 	})
 	return nil
+}
+
+// letOutToWaypoint adds the waypoint to the peers of egress rules that name pods of its namespace: ztunnel connects to the waypoint in their
+// place. Source: build_request in src/proxy/outbound.rs of ztunnel.
+func letOutToWaypoint(t *tree, n *object, waypoint string) {
+	value := podmap.CopyMap(t.current(n))
+	changed := false
+	for _, rule := range podmap.Maps(child(value, "spec")["egress"]) {
+		peers, _ := rule["to"].([]any)
+		isLetOut := slices.ContainsFunc(podmap.Maps(peers), func(peer map[string]any) bool {
+			all, isSet := peer["podSelector"].(map[string]any)
+			labels := podmap.StringMap(podmap.MapAt(all, "matchLabels"))
+			return peer["namespaceSelector"] == nil && isSet && (len(all) == 0 || labels[ambient.GatewayName] == waypoint)
+		})
+		if !isLetOut && slices.ContainsFunc(podmap.Maps(peers), func(peer map[string]any) bool { return selectsWorkload(t, n.namespace, peer) }) {
+			rule["to"] = append(peers, any(waypointPods(waypoint)))
+			changed = true
+		}
+	}
+	if changed {
+		t.change(n, value)
+	}
+}
+
+// selectsWorkload reports whether a peer selects pods of its own namespace by their labels.
+func selectsWorkload(t *tree, namespace string, peer map[string]any) bool {
+	labels := podmap.StringMap(podmap.MapAt(peer, "podSelector", "matchLabels"))
+	return peer["namespaceSelector"] == nil && len(labels) > 0 &&
+		slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, labels) })
 }
 
 // limitsPods reports whether a policy has ingress rules with peers for pods of the namespace.
