@@ -274,11 +274,13 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	}
 	var notes strings.Builder
 	kept.print(&notes, now)
-	printUncovered(&notes, base, head, earlier, now)
+	uncovered := uncoveredFiles(base, head, earlier, now)
+	printUncovered(&notes, uncovered)
 	printVariables(&notes, now)
 	from := "commit " + base.name
 	c, still := after.CompareEnds(ctx, from, earlier, now)
 	c.AddUnaffected(from, same)
+	c.SetUnseen(len(uncovered), len(still))
 	o.bar.clearLine()
 	printStill(&notes, still)
 	return c, notes.String(), ctx.Err()

@@ -51,9 +51,17 @@ func printVariables(w io.Writer, results []dryrun.Result) {
 	}
 }
 
-// printUncovered names the changed manifests that no comparison has read, such as the values of a chart that cannot be
-// rendered: that nothing would change is not known of them.
-func printUncovered(w io.Writer, base, head *end, results ...[]dryrun.Result) {
+// printUncovered names the changed manifests that no comparison has read.
+func printUncovered(w io.Writer, left []string) {
+	if len(left) > 0 {
+		const show = 3
+		fmt.Fprintf(w, "warning: changed, and in nothing that was compared: %s\n", foreign.List(left, show))
+	}
+}
+
+// uncoveredFiles returns the changed manifests that no comparison has read, such as the values of a chart that cannot be rendered: that
+// nothing would change is not known of them.
+func uncoveredFiles(base, head *end, results ...[]dryrun.Result) (left []string) {
 	read := map[string]bool{}
 	for _, r := range slices.Concat(results...) {
 		if r.Built == nil || r.Err != nil {
@@ -63,7 +71,6 @@ func printUncovered(w io.Writer, base, head *end, results ...[]dryrun.Result) {
 			read[access.Path] = read[access.Path] || access.Op == sourcetree.OpRead
 		}
 	}
-	var left []string
 	one, other := sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}), sourcetree.NewView(head.snapshot.Tree,
 		sourcetree.Limits{})
 	for _, name := range slices.Sorted(maps.Keys(manifestsIn(one, other))) {
@@ -76,10 +83,7 @@ func printUncovered(w io.Writer, base, head *end, results ...[]dryrun.Result) {
 			left = append(left, name)
 		}
 	}
-	if len(left) > 0 {
-		const show = 3
-		fmt.Fprintf(w, "warning: changed, and in nothing that was compared: %s\n", foreign.List(left, show))
-	}
+	return left
 }
 
 // manifestsIn returns the files of trees that have the names of manifests. Hidden ones are for other tools.

@@ -31,6 +31,8 @@ type Change struct {
 	// Whole is where to find the whole if it does not fit: an http or https URL, which becomes a link, or words. ""
 	// means that the commands of the pipelines reproduce it.
 	Whole string
+	// Unseen is what the comparison does not show, such as "1 changed file in nothing that was compared", or "".
+	Unseen string
 }
 
 func (c Change) noun() string { return cmp.Or(c.Noun, "pipeline") }

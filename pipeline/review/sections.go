@@ -79,12 +79,16 @@ func (r *review) summaryCounts() string {
 	if missing > 0 {
 		end = fmt.Sprintf("; **%s not compared**.\n", countWithNoun(missing, r.change.noun()))
 	}
+	where := "in"
+	if r.change.Unseen != "" {
+		where, end = "in what was compared of", "; **"+r.change.Unseen+"**"+end
+	}
 	compared := len(r.change.Pipelines) - missing
 	switch {
 	case len(pipelines) == 0 && compared == 0 && missing > 0:
 		return fmt.Sprintf("**Nothing could be compared** of %s.\n", countWithNoun(missing, r.change.noun()))
 	case len(pipelines) == 0:
-		return fmt.Sprintf("**Nothing changes** in %s%s", countWithNoun(compared, r.change.noun()), end)
+		return fmt.Sprintf("**Nothing changes** %s %s%s", where, countWithNoun(compared, r.change.noun()), end)
 	}
 	of := ""
 	if compared > len(pipelines) {

@@ -25,6 +25,7 @@ type Comparison struct {
 
 	reviewed []review.Pipeline
 	noun     string
+	unseen   string // what the comparison does not show
 
 	textLines int // of each change in Text, 0 for all
 }

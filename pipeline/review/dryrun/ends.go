@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
@@ -98,6 +99,19 @@ func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {
 		c.Pipelines = append(c.Pipelines, PipelineChange{Pipeline: key, Targets: []TargetChange{{Target: key, Against: from, Unchanged: pipelines[key]}}})
 		c.reviewed = append(c.reviewed, review.Pipeline{Name: key})
 	}
+}
+
+// SetUnseen records how many changed files are in nothing that was compared, and how many builds fail in full or in part at both ends: where
+// nothing else changes, that is not known of them.
+func (c *Comparison) SetUnseen(files, builds int) {
+	var parts []string
+	if files > 0 {
+		parts = append(parts, countWithNoun(files, "changed file")+" in nothing that was compared")
+	}
+	if builds > 0 && c.Empty() {
+		parts = append(parts, countWithNoun(builds, c.pipelineNoun())+" not rendered in full, as before")
+	}
+	c.unseen = strings.Join(parts, ", ")
 }
 
 // shownParts is how many units and releases an error names.

@@ -301,9 +301,15 @@ func (c *Comparison) summaryLine() string {
 				"different change"))
 	case compared > 0:
 		text += ": nothing would change"
-		if unread > 0 {
+		switch {
+		case unread > 0:
 			text += " where it could be read"
+		case c.unseen != "":
+			text += " in what was compared"
 		}
+	}
+	if c.unseen != "" {
+		text += "; " + c.unseen
 	}
 	if failed > 0 {
 		text += fmt.Sprintf("; %d could not be rendered", failed)
