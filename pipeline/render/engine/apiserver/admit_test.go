@@ -112,18 +112,21 @@ func TestSecondRound(t *testing.T) {
 	}
 }
 
-// TestParametersInNoOrder has a binding select two parameters, each of which adds a container: the API server takes them in no fixed order.
-func TestParametersInNoOrder(t *testing.T) {
-	t.Parallel()
-	params := ""
+// addingParameters returns two parameters, and a policy that adds a container for each of those that a reference means.
+func addingParameters(ref string) (out string) {
 	for _, name := range []string{"gold", "iron"} {
-		params += "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: shop, labels: {tier: x}}, data: {image: " + name + ":1}}\n---\n"
+		out += "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: shop, labels: {tier: x}}, data: {image: " + name + ":1}}\n---\n"
 	}
 	add := `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: params.metadata.name, image: params.data.image}}]`
 	policy := mutating("a", "  reinvocationPolicy: Never\n  paramKind: {apiVersion: v1, kind: ConfigMap}", add)
+	return out + strings.Replace(policy, "policyName: a", "policyName: a, paramRef: {parameterNotFoundAction: Deny, "+ref+"}", 1)
+}
+
+// TestParametersInNoOrder has a binding select two parameters, each of which adds a container: the API server takes them in no fixed order.
+func TestParametersInNoOrder(t *testing.T) {
+	t.Parallel()
 	for ref, want := range map[string]bool{"selector: {matchLabels: {tier: x}}": true, "name: gold": false} {
-		bound := strings.Replace(policy, "policyName: a", "policyName: a, paramRef: {parameterNotFoundAction: Deny, "+ref+"}", 1)
-		got := admitOne(t, plainPod, params+bound, "LimitRange", "PriorityClass", "ConfigMap")
+		got := admitOne(t, plainPod, addingParameters(ref), "LimitRange", "PriorityClass", "ConfigMap")
 		ordered := slices.ContainsFunc(got.Missing, func(text string) bool { return strings.HasPrefix(text, "the order of") })
 		if got.Rejected != "" || ordered != want {
 			t.Errorf("%s: %s %v\n%v", ref, got.Rejected, got.Missing, got.Pod)

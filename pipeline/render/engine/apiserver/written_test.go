@@ -118,6 +118,7 @@ func TestWriteNoGuess(t *testing.T) {
 	}
 	for want, policies := range map[string]string{
 		"the order of MutatingAdmissionPolicies decides metadata.labels.tier": mutating("a", "", label("gold")) + mutating("b", "", label("tin")),
+		"decides the order of list elements":                                  addingParameters("selector: {matchLabels: {tier: x}}"),
 		"MutatingAdmissionPolicy a was not evaluated":                         mutating("a", "", `namespaceObject.metadata.labels["a"] == "b" ? [JSONPatch{op: "remove", path: "/spec/x"}] : []`),
 		"denied request: JSON Patch: error in remove":                         mutating("a", "", `[JSONPatch{op: "remove", path: "/spec/none"}]`),
 		"and not its policy a":                                                "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicyBinding\nmetadata: {name: b}\nspec: {policyName: a}\n",

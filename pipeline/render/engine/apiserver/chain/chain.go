@@ -145,14 +145,21 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides why the pod is rejected")
 		return
 	}
-	one, other := Map(outcomes[0].Pod), Map(outcomes[1].Pod)
-	changes := fields.Differences(one, other)
-	for _, c := range changes {
-		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", c.Path)
+	for _, what := range orderDecides(outcomes[0].Pod, outcomes[1].Pod) {
+		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", what)
 	}
-	if len(changes) == 0 && !reflect.DeepEqual(one, other) {
-		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides the order of list elements")
+}
+
+// orderDecides returns what differs between the outcomes of two orders: the fields, or otherwise the order of list elements.
+func orderDecides(outcome, reversed *corev1.Pod) (out []string) {
+	one, other := Map(outcome), Map(reversed)
+	for _, c := range fields.Differences(one, other) {
+		out = append(out, c.Path)
 	}
+	if len(out) == 0 && !reflect.DeepEqual(one, other) {
+		out = append(out, "the order of list elements")
+	}
+	return out
 }
 
 // runOrder returns the outcome of both rounds for the pod that an admission began with, in one of the two orders.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
-	"github.com/prerig/prerig/pipeline/render/fields"
 )
 
 // PolicyChange is what MutatingAdmissionPolicies change of a pod.
@@ -23,20 +22,22 @@ type PolicyChange struct {
 	By []string
 	// Unknown is why the change is not known, or why the API server rejects the pod; empty if neither is the case.
 	Unknown string
+
+	applied int // how many policies, bindings and parameters were evaluated
 }
 
 // ChangeByPolicies returns what the policies change of the pod of a request, in both rounds, if no webhook changes it.
 func (c *Cluster) ChangeByPolicies(ctx context.Context, r *request.Request) PolicyChange {
 	out := c.changeInOrder(ctx, r, false)
-	if out.Unknown != "" || len(out.By) < 2 {
+	if out.Unknown != "" || out.applied < 2 {
 		return out
 	}
 	reversed := c.changeInOrder(ctx, r, true)
 	if reversed.Unknown != "" {
 		return reversed
 	}
-	if found := fields.Differences(Map(out.After), Map(reversed.After)); len(found) > 0 {
-		out.Unknown = "the order of MutatingAdmissionPolicies decides " + found[0].Path + ", and the API server does not fix it"
+	if found := orderDecides(out.After, reversed.After); len(found) > 0 {
+		out.Unknown = "the order of MutatingAdmissionPolicies decides " + found[0] + ", and the API server does not fix it"
 	}
 	return out
 }
@@ -66,6 +67,7 @@ func (c *Cluster) changeInOrder(ctx context.Context, r *request.Request, reverse
 		a.runPolicies(ctx)
 	}
 	slices.Sort(out.By)
+	out.applied = a.policies.Applied()
 	out.Unknown = a.Rejected
 	for _, one := range a.NotEvaluated() {
 		out.Unknown = one.String()
