@@ -112,15 +112,7 @@ func inNamespace(server *openapi.Server, objects []gate.Object, fallback, target
 		if ok && !kind.Namespaced || namespace == "" {
 			continue
 		}
-		value := maps.Clone(o.Value)
-		metadata, _ := value["metadata"].(map[string]any)
-		metadata = maps.Clone(metadata)
-		if metadata == nil {
-			metadata = map[string]any{}
-		}
-		metadata["namespace"] = namespace
-		value["metadata"] = metadata
-		out[i].Value = value
+		out[i].Value = inOwnNamespace(o.Value, namespace)
 	}
 	return out
 }
@@ -291,14 +283,11 @@ func (p *prediction) placeOf(cause chain.Cause) render.LinePlace {
 
 // placeIn returns where a field of an object is written.
 func placeIn(o gate.Object, path []any) render.LinePlace {
-	if o.File == nil {
+	file := o.Place(path)
+	if file == nil {
 		return render.LinePlace{}
 	}
-	out := render.LinePlace{Path: o.File.Path, Line: o.File.Line}
-	if o.Line != nil {
-		out.Line = cmp.Or(o.Line(path), out.Line)
-	}
-	return out
+	return render.LinePlace{Path: file.Path, Line: file.Line}
 }
 
 // storedPod returns the pod as it is printed: without the status, and without what only a server knows.

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/engine/release"
 )
 
@@ -79,9 +81,7 @@ func ReadResourceSet(o *release.Object) (*ResourceSet, error) {
 	if _, err := release.DecodeObject(o, &typed); err != nil {
 		return nil, err
 	}
-	spec := typed.Spec
-	whole := o.Value["spec"]
-	fields, _ := whole.(map[string]any)
+	spec, fields := typed.Spec, podmap.MapAt(o.Value, "spec")
 	switch {
 	case o.Ref().Name == "":
 		return nil, release.FieldError(o, "metadata.name", "must be given")
@@ -106,26 +106,25 @@ func (s *ResourceSet) Build(providers []*release.Object, comparison bool) ([]map
 	if len(s.spec.InputsFrom) > 0 && len(inputs) == 0 {
 		return nil, nil
 	}
-	fields, _ := s.object.Value["spec"].(map[string]any)
+	fields := podmap.MapAt(s.object.Value, "spec")
 	var all objectList
 	if len(s.spec.Steps) == 0 {
 		if err := s.addObjects(&all, "spec", fields["resources"], s.spec.ResourcesTemplate, inputs); err != nil {
 			return nil, err
 		}
 	}
-	steps, _ := fields["steps"].([]any)
-	owners := map[objectKey]string{}
+	steps := podmap.Maps(fields["steps"])
+	owners := map[result.ResourceRef]string{}
 	for i, step := range s.spec.Steps {
 		at := fmt.Sprintf("spec.steps[%d]", i)
 		var made objectList
-		written, _ := steps[i].(map[string]any)
-		if err := s.addObjects(&made, at, written["resources"], step.ResourcesTemplate, inputs); err != nil {
+		if err := s.addObjects(&made, at, steps[i]["resources"], step.ResourcesTemplate, inputs); err != nil {
 			return nil, err
 		}
 		for _, object := range made.objects {
 			key := keyOf(object)
 			if other, found := owners[key]; found && other != step.Name {
-				return nil, release.FieldError(s.object, at, "makes %s %s, which the step %s makes too", key.kind, key.name, other)
+				return nil, release.FieldError(s.object, at, "makes %s %s, which the step %s makes too", key.Kind, key.Name, other)
 			}
 			owners[key] = step.Name
 		}
@@ -139,8 +138,8 @@ func (s *ResourceSet) finish(objects []map[string]any, comparison bool) ([]map[s
 	for _, object := range objects {
 		for _, key := range clusterAnnotations {
 			if annotation(object, key) != "" && !comparison {
-				ref := keyOf(object)
-				return nil, &LeftError{"spec", fmt.Sprintf("its %s %s has the annotation %s, which takes values from the cluster", ref.kind, ref.name, key)}
+				ref := result.RefTo(object)
+				return nil, &LeftError{"spec", fmt.Sprintf("its %s %s has the annotation %s, which takes values from the cluster", ref.Kind, ref.Name, key)}
 			}
 		}
 		if common := s.spec.CommonMetadata; common != nil {
@@ -155,49 +154,42 @@ func addToMetadata(object map[string]any, key string, more map[string]string) {
 	if len(more) == 0 {
 		return
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	into, _ := metadata[key].(map[string]any)
+	metadata := podmap.MapAt(object, "metadata")
+	into := podmap.MapAt(metadata, key)
 	if into == nil {
 		into = map[string]any{}
+		metadata[key] = into
 	}
 	for name, value := range more {
 		into[name] = value
 	}
-	metadata[key] = into
 }
 
 func annotation(object map[string]any, key string) string {
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	value, _ := annotations[key].(string)
+	value, _ := podmap.MapAt(object, "metadata", "annotations")[key].(string)
 	return value
 }
 
-// objectKey is the identity of an object in a cluster, whatever the version.
-type objectKey struct{ group, kind, namespace, name string }
-
-func keyOf(object map[string]any) objectKey {
-	metadata, _ := object["metadata"].(map[string]any)
-	version, _ := object["apiVersion"].(string)
-	group, _, found := strings.Cut(version, "/")
+// keyOf returns the identity of an object in a cluster: its reference with the group alone, as versions have the same objects.
+func keyOf(object map[string]any) result.ResourceRef {
+	ref := result.RefTo(object)
+	group, _, found := strings.Cut(ref.APIVersion, "/")
 	if !found {
 		group = ""
 	}
-	kind, _ := object["kind"].(string)
-	namespace, _ := metadata["namespace"].(string)
-	name, _ := metadata["name"].(string)
-	return objectKey{group, kind, namespace, name}
+	ref.APIVersion = group
+	return ref
 }
 
 // objectList has the objects of templates, of which the first of an identity counts.
 type objectList struct {
 	objects []map[string]any
-	known   map[objectKey]bool
+	known   map[result.ResourceRef]bool
 }
 
 func (l *objectList) add(object map[string]any, once bool) {
 	if l.known == nil {
-		l.known = map[objectKey]bool{}
+		l.known = map[result.ResourceRef]bool{}
 	}
 	key := keyOf(object)
 	if once && l.known[key] {
@@ -262,11 +254,9 @@ type inputProvider struct {
 
 // inputs returns the combined inputs, of the ResourceSet itself and of its providers by their names.
 func (s *ResourceSet) inputs(known []*release.Object) ([]map[string]any, error) {
-	spec, _ := s.object.Value["spec"].(map[string]any)
-	written, _ := spec["inputs"].([]any)
 	own := inputProvider{name: s.object.Ref().Name}
-	for _, input := range written {
-		if values, ok := input.(map[string]any); ok {
+	for _, values := range podmap.Maps(podmap.MapAt(s.object.Value, "spec")["inputs"]) {
+		if values != nil {
 			own.inputs = append(own.inputs, providedBy(s.object, values))
 		}
 	}
@@ -276,12 +266,12 @@ func (s *ResourceSet) inputs(known []*release.Object) ([]map[string]any, error) 
 		return nil, err
 	}
 	for _, provider := range chosen {
-		spec, _ := provider.Value["spec"].(map[string]any)
+		spec := podmap.MapAt(provider.Value, "spec")
 		if spec["type"] != "Static" {
 			return nil, &LeftError{"spec.inputsFrom", fmt.Sprintf("%s %s is of type %v, whose inputs only the cluster has", InputProviderKind, provider.Ref().Name, spec["type"])}
 		}
-		values, _ := spec["defaultValues"].(map[string]any)
-		all = append(all, inputProvider{provider.Ref().Name, []map[string]any{providedBy(provider, values)}})
+		values := providedBy(provider, podmap.MapAt(spec, "defaultValues"))
+		all = append(all, inputProvider{provider.Ref().Name, []map[string]any{values}})
 	}
 	switch s.spec.InputStrategy.Name {
 	case "", "Flatten":
@@ -338,11 +328,5 @@ func (s *ResourceSet) chosenProviders(known []*release.Object) ([]*release.Objec
 }
 
 func labelsOf(object map[string]any) labels.Set {
-	out := labels.Set{}
-	metadata, _ := object["metadata"].(map[string]any)
-	written, _ := metadata["labels"].(map[string]any)
-	for key, value := range written {
-		out[key], _ = value.(string)
-	}
-	return out
+	return podmap.StringMap(podmap.MapAt(object, "metadata")["labels"])
 }

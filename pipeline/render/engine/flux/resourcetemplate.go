@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render/engine/release"
 )
 
@@ -115,7 +116,7 @@ func (s *ResourceSet) execute(field, text string, input map[string]any) ([]map[s
 			return nil, release.FieldError(s.object, field, "makes no object: %v", err)
 		}
 		for _, object := range objects {
-			if key := keyOf(object); key.kind == "" || key.name == "" || object["apiVersion"] == nil {
+			if ref := result.RefTo(object); ref.Kind == "" || ref.Name == "" || ref.APIVersion == "" {
 				return nil, release.FieldError(s.object, field, "makes an object without apiVersion, kind or name")
 			}
 			out = append(out, object)
