@@ -43,3 +43,21 @@ func ParseField(s string) []any {
 	}
 	return at
 }
+
+// ValueAt returns the value at a path as ParseField reads it, or nil.
+func ValueAt(v any, path []any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[step]
+		case int:
+			list, _ := v.([]any)
+			if step < 0 || step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}

@@ -162,7 +162,7 @@ func fieldOf(in, of map[string]any, field string) string {
 		if list := text(at[i-1]); !isPlace || list != "containers" && list != "initContainers" {
 			continue
 		}
-		have, there := podmap.Maps(valueAt(of, at[:i])), podmap.Maps(valueAt(in, at[:i]))
+		have, there := podmap.Maps(workload.ValueAt(of, at[:i])), podmap.Maps(workload.ValueAt(in, at[:i]))
 		if place >= len(have) {
 			return field
 		}
@@ -171,23 +171,6 @@ func fieldOf(in, of map[string]any, field string) string {
 		}
 	}
 	return workload.FieldString(at)
-}
-
-func valueAt(v any, at []any) any {
-	for _, step := range at {
-		switch step := step.(type) {
-		case string:
-			m, _ := v.(map[string]any)
-			v = m[step]
-		case int:
-			list, _ := v.([]any)
-			if step >= len(list) {
-				return nil
-			}
-			v = list[step]
-		}
-	}
-	return v
 }
 
 // lineOf returns the line of a field of an object, or of the object.

@@ -60,7 +60,7 @@ func isPatchOfDefinition(r result.Result, byRef map[result.ResourceRef][]gate.Ob
 		return false
 	}
 	return slices.ContainsFunc(byRef[*r.ResourceRef], func(o gate.Object) bool {
-		return valueAt(o.Value, []any{"spec", "versions"}) == nil && valueAt(o.Value, []any{"spec", "names"}) == nil
+		return workload.ValueAt(o.Value, []any{"spec", "versions"}) == nil && workload.ValueAt(o.Value, []any{"spec", "names"}) == nil
 	})
 }
 
@@ -70,7 +70,7 @@ func isFilledLater(r result.Result, byRef map[result.ResourceRef][]gate.Object) 
 		return false
 	}
 	for _, o := range byRef[*r.ResourceRef] {
-		value := valueAt(o.Value, workload.ParseField(r.Field.Path))
+		value := workload.ValueAt(o.Value, workload.ParseField(r.Field.Path))
 		if r.Field.Path == "metadata.name" && value == "_" {
 			return true
 		}
@@ -97,22 +97,4 @@ func quotesPlaceholder(value any, message string) bool {
 		return slices.ContainsFunc(value, func(v any) bool { return quotesPlaceholder(v, message) })
 	}
 	return false
-}
-
-// valueAt returns the value at a path, or nil.
-func valueAt(v any, path []any) any {
-	for _, step := range path {
-		switch step := step.(type) {
-		case string:
-			m, _ := v.(map[string]any)
-			v = m[step]
-		case int:
-			list, _ := v.([]any)
-			if step < 0 || step >= len(list) {
-				return nil
-			}
-			v = list[step]
-		}
-	}
-	return v
 }
