@@ -6,11 +6,11 @@ package apiserver
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
 	"github.com/prerig/prerig/pipeline/render/fields"
@@ -24,7 +24,13 @@ type counterfactual struct {
 	*predicted
 
 	of    int // the position of the pod
-	cause string
+	cause cause
+}
+
+// cause is what a field may be because of: an object, or an annotation of the pod.
+type cause struct {
+	name       string // as the reasons have it
+	annotation string // its key; empty for an object
 }
 
 // nameCauses completes the reasons of pods: it admits each pod again without each object that has changed it, and notes what becomes
@@ -38,9 +44,13 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 		if one.Admission == nil || pods[i].Rejected != "" {
 			continue
 		}
-		for _, cause := range slices.Concat(one.trace.Objects(), meshAnnotations(one)) {
-			if again := p.without(one, cause); again != nil {
-				list = append(list, counterfactual{again, i, cause})
+		var causes []cause
+		for _, object := range one.trace.Objects() {
+			causes = append(causes, cause{name: object})
+		}
+		for _, c := range append(causes, meshAnnotations(one)...) {
+			if again := p.without(one, c); again != nil {
+				list = append(list, counterfactual{again, i, c})
 			}
 		}
 	}
@@ -49,7 +59,7 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 		for _, c := range chunk {
 			p.first(ctx, c.predicted)
 			all = append(all, c.predicted)
-			if c.cause != p.pods[c.of].injectedBy {
+			if c.cause.name != p.pods[c.of].injectedBy {
 				called = append(called, c.predicted)
 			}
 		}
@@ -65,17 +75,16 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 }
 
 // without returns a pod that is to be admitted without a cause; nil if it cannot be.
-func (p *prediction) without(one *predicted, cause string) *predicted {
+func (p *prediction) without(one *predicted, c cause) *predicted {
 	cluster := p.admission.chain
-	annotation := annotationOf(cause)
-	if cause != one.injectedBy && annotation == "" {
-		cluster = cluster.Without(cause)
+	if c.name != one.injectedBy && c.annotation == "" {
+		cluster = cluster.Without(c.name)
 	}
 	if cluster == nil {
 		return nil
 	}
 	again := cluster.Repeat(one.Admission)
-	delete(again.Pod.Annotations, annotation)
+	delete(again.Pod.Annotations, c.annotation)
 	return &predicted{object: one.object, template: one.template, file: one.file, Admission: again, trace: again.Trace}
 }
 
@@ -93,57 +102,43 @@ func (p *prediction) compareWithout(c counterfactual, pod *render.AdmittedPod) {
 	for _, change := range fields.Differences(stored, podParts(pod.Pod)) {
 		changed[change.Path] = change
 	}
-	if annotation := annotationOf(c.cause); annotation != "" {
-		delete(changed, fmt.Sprintf("metadata.annotations[%q]", annotation))
+	if c.cause.annotation != "" {
+		delete(changed, fmt.Sprintf("metadata.annotations[%q]", c.cause.annotation))
 	}
 	for i := range pod.Reasons {
 		r := &pod.Reasons[i]
 		_, differs := changed[r.Field]
 		delete(changed, r.Field)
 		switch {
-		case differs && r.Object != c.cause:
-			r.Because = append(r.Because, c.cause)
-		case !differs && r.Object == c.cause:
+		case differs && r.Object != c.cause.name:
+			r.Because = append(r.Because, c.cause.name)
+		case !differs && r.Object == c.cause.name:
 			r.Otherwise = describeCause(otherwise[r.Field].Cause)
 		}
 	}
 	for _, change := range changed {
 		pod.Prevented = append(pod.Prevented, render.Prevented{
-			Field: change.Path, Value: change.After, Without: change.Before, Object: c.cause, By: describeCause(otherwise[change.Path].Cause),
+			Field: change.Path, Value: change.After, Without: change.Before, Object: c.cause.name, By: describeCause(otherwise[change.Path].Cause),
 		})
 	}
 	slices.SortFunc(pod.Prevented, render.Prevented.Compare)
 }
 
-// annotationCause begins the causes that are annotations of the pod, and shownValue bounds the value in them.
-const (
-	annotationCause = "annotation "
-	shownValue      = 60
-)
+// shownValue bounds the value of an annotation in a cause.
+const shownValue = 60
 
 // meshAnnotations returns the causes that are annotations of the mesh, if the pod is injected.
-func meshAnnotations(one *predicted) (out []string) {
+func meshAnnotations(one *predicted) (out []cause) {
 	if one.injectedBy == "" {
 		return nil
 	}
-	metadata, _ := one.file["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+	annotations := podmap.MapAt(one.file, "metadata", "annotations")
+	for _, key := range podmap.SortedKeys(annotations) {
 		if strings.Contains(key, "istio.io/") {
-			out = append(out, annotationCause+key+": "+foreign.Line(fmt.Sprint(annotations[key]), shownValue))
+			out = append(out, cause{"annotation " + key + ": " + foreign.Line(fmt.Sprint(annotations[key]), shownValue), key})
 		}
 	}
 	return out
-}
-
-// annotationOf returns the annotation that a cause is; empty for an object.
-func annotationOf(cause string) string {
-	rest, ok := strings.CutPrefix(cause, annotationCause)
-	if !ok {
-		return ""
-	}
-	key, _, _ := strings.Cut(rest, ": ")
-	return key
 }
 
 // describeCause names what has changed a field: the object, or otherwise the step.
