@@ -157,7 +157,7 @@ func longInitAfter(p *pod, c container) string {
 		if next.name == proxyName {
 			return ""
 		}
-		if !next.isNativeSidecar() && !p.isIstioInitContainer(next) {
+		if !next.isNativeSidecar() && !next.isIstioInit() {
 			return next.name
 		}
 	}

@@ -62,7 +62,7 @@ func waitsByCommand(p *pod) []finding {
 	}
 	for _, c := range p.inits {
 		switch {
-		case !p.precedesProxy(c) || p.isIstioInitContainer(c):
+		case !p.precedesProxy(c) || c.isIstioInit():
 		case !c.isNativeSidecar():
 			if blocksOnAgent(c.programs()) {
 				report(c, c.path, "init container "+c.name, "it has ended", native+", or have the application wait instead")

@@ -14,10 +14,11 @@ import (
 // kubernetesGateway is the key of Gateways of the Gateway API among the objects; that of Istio's Gateways is their kind.
 const kubernetesGateway = "Gateway." + ambient.GatewayGroup
 
-// ambientFacts are what the rules about ambient mode read: the namespaces and pods that are in it, and the waypoints. In a set without
-// any, all rules are silent.
-type ambientFacts struct {
-	namespaces map[string]*Namespace
+// ambientSet is a workloadSet for the rules about ambient mode: with the namespaces and pods that are in it, and the waypoints.
+// In a set without any, all rules are silent.
+type ambientSet struct {
+	*workloadSet
+	namespaceByName map[string]*Namespace
 	// enrolled are the pods of ambient mode by scope.
 	enrolled map[string][]*Summary
 	// waypoints are the Gateways of the class of waypoints, by namespace and name.
@@ -27,15 +28,15 @@ type ambientFacts struct {
 	any        bool
 }
 
-// newAmbientFacts looks at labels only.
-func (s *workloadSet) newAmbientFacts() *ambientFacts {
-	a := &ambientFacts{
-		namespaces: map[string]*Namespace{}, enrolled: map[string][]*Summary{},
+// newAmbientSet reads labels only.
+func newAmbientSet(s *workloadSet) *ambientSet {
+	a := &ambientSet{
+		workloadSet: s, namespaceByName: map[string]*Namespace{}, enrolled: map[string][]*Summary{},
 		waypoints: map[string]*objectFacts{}, gatewaysIn: map[string]bool{},
 	}
 	for i := range s.namespaces {
 		ns := &s.namespaces[i]
-		a.namespaces[ns.Name] = ns
+		a.namespaceByName[ns.Name] = ns
 		a.any = a.any || ambient.EnrolledNamespace(ns.Labels)
 	}
 	for i := range s.pods {
@@ -55,28 +56,28 @@ func (s *workloadSet) newAmbientFacts() *ambientFacts {
 }
 
 // labelsOf returns the labels of a namespace that is known.
-func (a *ambientFacts) labelsOf(namespace string) map[string]string {
-	if ns := a.namespaces[namespace]; ns != nil {
+func (a *ambientSet) labelsOf(namespace string) map[string]string {
+	if ns := a.namespaceByName[namespace]; ns != nil {
 		return ns.Labels
 	}
 	return nil
 }
 
 // has reports whether a namespace, or a pod in it, is in ambient mode.
-func (a *ambientFacts) has(scope string) bool {
+func (a *ambientSet) has(scope string) bool {
 	return ambient.EnrolledNamespace(a.labelsOf(scope)) || len(a.enrolled[scope]) > 0
 }
 
 // hasAmbient reports whether anything is in ambient mode.
 func hasAmbient(s *workloadSet) bool { return s.ambient.any }
 
-// inAmbient calls do for each object of a kind in a scope of ambient mode.
-func (s *workloadSet) inAmbient(kind string, do func(*objectFacts) []setFinding) (out []setFinding) {
-	if !s.ambient.any {
+// each calls do for each object of a kind in a scope of ambient mode.
+func (a *ambientSet) each(kind string, do func(*objectFacts) []setFinding) (out []setFinding) {
+	if !a.any {
 		return nil
 	}
-	for _, o := range s.objects[kind] {
-		if s.ambient.has(o.scope) || o.scope == s.root {
+	for _, o := range a.objects[kind] {
+		if a.has(o.scope) || o.scope == a.root {
 			out = append(out, do(o)...)
 		}
 	}
@@ -84,7 +85,7 @@ func (s *workloadSet) inAmbient(kind string, do func(*objectFacts) []setFinding)
 }
 
 // waypointOf returns the waypoint of a Service or another object: that of its own labels, or of its namespace's. ok is false without one.
-func (a *ambientFacts) waypointOf(labels map[string]string, scope string) (ref ambient.Reference, ok bool) {
+func (a *ambientSet) waypointOf(labels map[string]string, scope string) (ref ambient.Reference, ok bool) {
 	if own, set := ambient.WaypointOf(labels, scope); set {
 		return own, own.Name != ""
 	}
@@ -100,15 +101,15 @@ func (o *objectFacts) labels() map[string]string {
 
 // policyPods returns the pods of ambient mode that a policy with a selector applies to. ok is false if it applies to none: to gateways, or
 // to pods that are known and not in ambient mode.
-func (s *workloadSet) policyPods(o *objectFacts, selector map[string]string) (pods []*Summary, ok bool) {
+func (a *ambientSet) policyPods(o *objectFacts, selector map[string]string) (pods []*Summary, ok bool) {
 	if ambient.SelectsGateway(selector) || selector[ambient.SidecarLabel] != "" {
 		return nil, false
 	}
 	known := false
-	for i := range s.pods {
-		pod := &s.pods[i]
+	for i := range a.pods {
+		pod := &a.pods[i]
 		scope := serviceLookupScope(pod.ref.Namespace, pod.file)
-		if o.scope != s.root && scope != o.scope || !hasLabels(pod.labels, selector) {
+		if o.scope != a.root && scope != o.scope || !hasLabels(pod.labels, selector) {
 			continue
 		}
 		known = true
@@ -119,7 +120,7 @@ func (s *workloadSet) policyPods(o *objectFacts, selector map[string]string) (po
 	if known {
 		return pods, len(pods) > 0
 	}
-	return nil, o.scope == s.root || ambient.EnrolledNamespace(s.ambient.labelsOf(o.scope))
+	return nil, o.scope == a.root || ambient.EnrolledNamespace(a.labelsOf(o.scope))
 }
 
 // servicesOf returns the Services that select a pod.
@@ -153,7 +154,7 @@ func describePods(pods []*Summary) string {
 }
 
 // waypointFor returns the waypoint of a Service; ok is false without one, and for a Service whose calls pass none.
-func (a *ambientFacts) waypointFor(service *serviceFacts) (ref ambient.Reference, ok bool) {
+func (a *ambientSet) waypointFor(service *serviceFacts) (ref ambient.Reference, ok bool) {
 	if !ambient.HasAddress(service.spec) {
 		return ref, false
 	}

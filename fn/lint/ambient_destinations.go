@@ -69,7 +69,7 @@ func ingressUsesWaypoint(s *workloadSet, service *serviceFacts) bool {
 // checkClusterNames is about plugins that call clusters of sidecars. Source: cluster_waypoint.go of Istio: those of a waypoint are named
 // inbound-vip, and it has others only for what its configuration names as a Service.
 func checkClusterNames(s *workloadSet) []setFinding {
-	return s.inAmbient("WasmPlugin", func(o *objectFacts) (out []setFinding) {
+	return s.ambient.each("WasmPlugin", func(o *objectFacts) (out []setFinding) {
 		forEachString(o.spec["pluginConfig"], "spec.pluginConfig", func(at, text string) bool {
 			if strings.Contains(text, "outbound|") {
 				out = append(out, o.newFinding(at, "a waypoint may have no cluster of this name, which is one of sidecars"))

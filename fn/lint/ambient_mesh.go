@@ -204,7 +204,7 @@ func canaryQueries(s *workloadSet) []setFinding {
 
 // istioCanaries calls do for Flagger's canaries in ambient mode that it routes by Istio, which is its default.
 func istioCanaries(s *workloadSet, do func(*objectFacts) []setFinding) []setFinding {
-	return s.inAmbient("Canary", func(o *objectFacts) []setFinding {
+	return s.ambient.each("Canary", func(o *objectFacts) []setFinding {
 		if provider := textOf(o.spec["provider"]); provider != "" && provider != "istio" || !s.ambient.has(o.scope) {
 			return nil
 		}

@@ -12,9 +12,14 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
+// ambientNetwork is an ambientSet for the rules about NetworkPolicies.
+type ambientNetwork struct {
+	*ambientSet
+}
+
 // enrolledPods returns the pods of ambient mode that a NetworkPolicy selects. ok is false if pods are known and none of those is.
-func (s *workloadSet) enrolledPods(n *objectFacts) (pods []*Summary, ok bool) {
-	for _, pod := range s.ambient.enrolled[n.scope] {
+func (a ambientNetwork) enrolledPods(n *objectFacts) (pods []*Summary, ok bool) {
+	for _, pod := range a.enrolled[n.scope] {
 		if selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			pods = append(pods, pod)
 		}
@@ -22,10 +27,10 @@ func (s *workloadSet) enrolledPods(n *objectFacts) (pods []*Summary, ok bool) {
 	if len(pods) > 0 {
 		return pods, true
 	}
-	known := s.index != nil && slices.ContainsFunc(s.index.byScope[n.scope], func(pod *Summary) bool {
+	known := a.index != nil && slices.ContainsFunc(a.index.byScope[n.scope], func(pod *Summary) bool {
 		return selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels)
 	})
-	return nil, !known && len(s.ambient.enrolled[n.scope]) == 0 && ambient.EnrolledNamespace(s.ambient.labelsOf(n.scope))
+	return nil, !known && len(a.enrolled[n.scope]) == 0 && ambient.EnrolledNamespace(a.labelsOf(n.scope))
 }
 
 // coversPort reports whether a rule's ports include a TCP port; a port with a name is not known.
@@ -47,7 +52,7 @@ func coversPort(ports []map[string]any, number int64) bool {
 var outsideMesh = []int64{53, 443, 6443, 15010, 15012, 15014, 15017}
 
 // isTunnelled reports whether connections that a rule allows are those of the mesh: TCP, and not to or from what is known to be outside.
-func (s *workloadSet) isTunnelled(rule map[string]any, peers string) bool {
+func (a ambientNetwork) isTunnelled(rule map[string]any, peers string) bool {
 	ports := podmap.Maps(rule["ports"])
 	tcp := slices.ContainsFunc(ports, func(p map[string]any) bool {
 		number, isNumber := integerOf(p["port"])
@@ -55,11 +60,11 @@ func (s *workloadSet) isTunnelled(rule map[string]any, peers string) bool {
 		return (protocol == "" || protocol == "TCP") && !(peers == "to" && isNumber && slices.Contains(outsideMesh, number))
 	})
 	list := podmap.Maps(rule[peers])
-	return tcp && (len(list) == 0 || slices.ContainsFunc(list, func(peer map[string]any) bool { return s.mayBeInMesh(peer) }))
+	return tcp && (len(list) == 0 || slices.ContainsFunc(list, func(peer map[string]any) bool { return a.mayBeInMesh(peer) }))
 }
 
 // mayBeInMesh reports whether a peer may be pods of the mesh. Blocks of addresses are for what is outside of the cluster.
-func (s *workloadSet) mayBeInMesh(peer map[string]any) bool {
+func (a ambientNetwork) mayBeInMesh(peer map[string]any) bool {
 	if peer["ipBlock"] != nil {
 		return false
 	}
@@ -68,8 +73,8 @@ func (s *workloadSet) mayBeInMesh(peer map[string]any) bool {
 		return true
 	}
 	known, mesh := false, false
-	for i := range s.namespaces {
-		ns := &s.namespaces[i]
+	for i := range a.namespaces {
+		ns := &a.namespaces[i]
 		if selectsLabels(selector, withName(ns)) {
 			known = true
 			mesh = mesh || ambient.EnrolledNamespace(ns.Labels) || ns.Labels["istio-injection"] == "enabled" || ns.Labels["istio.io/rev"] != ""
@@ -82,11 +87,11 @@ func (s *workloadSet) mayBeInMesh(peer map[string]any) bool {
 }
 
 func checkIngressTunnel(s *workloadSet) []setFinding {
-	return s.checkTunnel("ingress", "from", limitsIngress)
+	return ambientNetwork{s.ambient}.checkTunnel("ingress", "from", limitsIngress)
 }
 
 func checkEgressTunnel(s *workloadSet) []setFinding {
-	return s.checkTunnel("egress", "to", limitsEgress)
+	return ambientNetwork{s.ambient}.checkTunnel("egress", "to", limitsEgress)
 }
 
 // limitsIngress reports whether a policy is about ingress; it is without policyTypes.
@@ -96,14 +101,14 @@ func limitsIngress(spec map[string]any) bool {
 }
 
 // checkTunnel reports the first rule of each policy that allows connections of the mesh by their ports, and not by that of the tunnel.
-func (s *workloadSet) checkTunnel(direction, peers string, limits func(map[string]any) bool) []setFinding {
-	return s.inAmbient("NetworkPolicy", func(n *objectFacts) []setFinding {
-		pods, ok := s.enrolledPods(n)
-		if !ok || !limits(n.spec) || s.tunnelIsOpen(n, direction, peers, limits) {
+func (a ambientNetwork) checkTunnel(direction, peers string, limits func(map[string]any) bool) []setFinding {
+	return a.each("NetworkPolicy", func(n *objectFacts) []setFinding {
+		pods, ok := a.enrolledPods(n)
+		if !ok || !limits(n.spec) || a.tunnelIsOpen(n, direction, peers, limits) {
 			return nil
 		}
 		for i, rule := range podmap.Maps(n.spec[direction]) {
-			if coversPort(podmap.Maps(rule["ports"]), ambient.TunnelPort) || !s.isTunnelled(rule, peers) {
+			if coversPort(podmap.Maps(rule["ports"]), ambient.TunnelPort) || !a.isTunnelled(rule, peers) {
 				continue
 			}
 			return []setFinding{n.newFinding(fmt.Sprintf("spec.%s[%d].ports", direction, i),
@@ -114,8 +119,8 @@ func (s *workloadSet) checkTunnel(direction, peers string, limits func(map[strin
 }
 
 // tunnelIsOpen reports whether a policy for the same pods, or this one, opens the tunnel's port to all peers.
-func (s *workloadSet) tunnelIsOpen(n *objectFacts, direction, peers string, limits func(map[string]any) bool) bool {
-	for _, other := range s.objects["NetworkPolicy"] {
+func (a ambientNetwork) tunnelIsOpen(n *objectFacts, direction, peers string, limits func(map[string]any) bool) bool {
+	for _, other := range a.objects["NetworkPolicy"] {
 		if other.scope != n.scope || !limits(other.spec) || other != n && len(podmap.MapAt(other.spec, "podSelector")) > 0 {
 			continue
 		}
@@ -138,15 +143,16 @@ func isEverywhere(peer map[string]any) bool {
 // checkProbeAddress reports the first policy that keeps probes from each pod: they come from the node without ambient mode, which network plugins
 // let through, and from a link-local address with it.
 func checkProbeAddress(s *workloadSet) (out []setFinding) {
+	network := ambientNetwork{s.ambient}
 	reported := map[*Summary]bool{}
 	for _, n := range s.objects["NetworkPolicy"] {
 		if !limitsIngress(n.spec) {
 			continue
 		}
 		var kept []*Summary
-		pods, _ := s.enrolledPods(n)
+		pods, _ := network.enrolledPods(n)
 		for _, pod := range pods {
-			if pod.probed && !reported[pod] && !s.allowsProbes(n.scope, pod) {
+			if pod.probed && !reported[pod] && !network.allowsProbes(n.scope, pod) {
 				reported[pod] = true
 				kept = append(kept, pod)
 			}
@@ -163,8 +169,8 @@ func checkProbeAddress(s *workloadSet) (out []setFinding) {
 	return out
 }
 
-func (s *workloadSet) allowsProbes(scope string, pod *Summary) bool {
-	for _, n := range s.objects["NetworkPolicy"] {
+func (a ambientNetwork) allowsProbes(scope string, pod *Summary) bool {
+	for _, n := range a.objects["NetworkPolicy"] {
 		if n.scope != scope || !selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			continue
 		}
@@ -185,15 +191,16 @@ func coversProbes(peer map[string]any) bool {
 
 // checkWaypointReachesPods is about policies that let the callers of a pod in, and not the waypoint that calls in their place.
 func checkWaypointReachesPods(s *workloadSet) []setFinding {
-	return s.inAmbient("NetworkPolicy", func(n *objectFacts) []setFinding {
+	network := ambientNetwork{s.ambient}
+	return s.ambient.each("NetworkPolicy", func(n *objectFacts) []setFinding {
 		if !limitsIngress(n.spec) || n.spec["ingress"] == nil {
 			return nil
 		}
-		pods, _ := s.enrolledPods(n)
+		pods, _ := network.enrolledPods(n)
 		for _, pod := range pods {
 			for _, service := range s.servicesOf(pod) {
 				waypoint, ok := s.ambient.waypointFor(service)
-				if !ok || s.allowsWaypoint(n.scope, pod, waypoint) {
+				if !ok || network.allowsWaypoint(n.scope, pod, waypoint) {
 					continue
 				}
 				return []setFinding{n.newFinding("spec.ingress", fmt.Sprintf("no rule lets waypoint %s/%s reach %s, which it calls in the place of the clients", waypoint.Namespace, waypoint.Name, pod.ref))}
@@ -204,13 +211,13 @@ func checkWaypointReachesPods(s *workloadSet) []setFinding {
 }
 
 // allowsWaypoint reports whether a policy that selects the pod lets the pods of a waypoint in.
-func (s *workloadSet) allowsWaypoint(scope string, pod *Summary, waypoint ambient.Reference) bool {
+func (a ambientNetwork) allowsWaypoint(scope string, pod *Summary, waypoint ambient.Reference) bool {
 	labels := map[string]string{ambient.GatewayName: waypoint.Name, "gateway.istio.io/managed": "istio.io-mesh-controller"}
 	namespace := map[string]string{"kubernetes.io/metadata.name": waypoint.Namespace}
-	if ns := s.ambient.namespaces[waypoint.Namespace]; ns != nil {
+	if ns := a.namespaceByName[waypoint.Namespace]; ns != nil {
 		namespace = withName(ns)
 	}
-	for _, n := range s.objects["NetworkPolicy"] {
+	for _, n := range a.objects["NetworkPolicy"] {
 		if n.scope != scope || !selectsLabels(podmap.MapAt(n.spec, "podSelector"), pod.labels) {
 			continue
 		}
@@ -235,7 +242,7 @@ func (s *workloadSet) allowsWaypoint(scope string, pod *Summary, waypoint ambien
 // checkCiliumTunnel is about policies of Cilium, which name the ports of a pod as NetworkPolicies do. A policy with rules of layer 7 sees nothing but
 // the tunnel as well.
 func checkCiliumTunnel(s *workloadSet) []setFinding {
-	return s.inAmbient("CiliumNetworkPolicy", func(o *objectFacts) []setFinding {
+	return s.ambient.each("CiliumNetworkPolicy", func(o *objectFacts) []setFinding {
 		if !s.ambient.has(o.scope) {
 			return nil
 		}

@@ -188,7 +188,7 @@ var proxyEndpoint = lazyregexp.New(`(localhost|127\.0\.0\.1|\[::1\]|0\.0\.0\.0|\
 type proxyText struct{ container, path, text string }
 
 // proxyTexts returns the commands, hooks and variables of the pod's own containers that call the sidecar.
-func (p *pod) proxyTexts() (out []proxyText) {
+func proxyTexts(p *pod) (out []proxyText) {
 	for _, c := range p.allContainers() {
 		if c.name == proxyName || p.injected[c.name] {
 			continue
@@ -212,7 +212,7 @@ func checkWaitsForProxy(p *pod) (out []finding) {
 	if !p.isAmbient() {
 		return nil
 	}
-	for _, t := range p.proxyTexts() {
+	for _, t := range proxyTexts(p) {
 		if !t.quits() && !strings.HasSuffix(strings.TrimSuffix(t.text, "/"), ":15020") {
 			out = append(out, finding{path: t.path, container: t.container, message: fmt.Sprintf("container %s calls the sidecar, which the pod does not have: what waits for an answer waits without end", t.container)})
 		}
@@ -224,7 +224,7 @@ func checkQuitsProxy(p *pod) (out []finding) {
 	if !p.isAmbient() {
 		return nil
 	}
-	for _, t := range p.proxyTexts() {
+	for _, t := range proxyTexts(p) {
 		if t.quits() || strings.HasSuffix(strings.TrimSuffix(t.text, "/"), ":15020") {
 			out = append(out, finding{path: t.path, container: t.container, message: fmt.Sprintf("container %s ends the sidecar, which the pod does not have: the call fails", t.container)})
 		}

@@ -16,13 +16,13 @@ import (
 // checkLayer7Policies is about policies that ztunnel gets. Source: convertAuthorizationPolicy and handleRule in
 // pilot/pkg/serviceregistry/ambient/authorization.go of Istio.
 func checkLayer7Policies(s *workloadSet) []setFinding {
-	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
+	return s.ambient.each("AuthorizationPolicy", func(o *objectFacts) []setFinding {
 		action := ambient.Action(o.spec)
 		fields := ambient.Layer7Fields(o.spec)
 		if len(fields) == 0 || action != "ALLOW" && action != "DENY" {
 			return nil
 		}
-		pods, ok := s.ztunnelEnforces(o)
+		pods, ok := s.ambient.ztunnelEnforces(o)
 		if !ok {
 			return nil
 		}
@@ -49,17 +49,17 @@ func ineffectiveField(spec map[string]any, fields []string) string {
 }
 
 // ztunnelEnforces reports whether a policy is one for ztunnel, and for which pods.
-func (s *workloadSet) ztunnelEnforces(o *objectFacts) ([]*Summary, bool) {
+func (a *ambientSet) ztunnelEnforces(o *objectFacts) ([]*Summary, bool) {
 	if len(ambient.Targets(o.spec)) > 0 {
 		return nil, false
 	}
-	return s.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
+	return a.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"]))
 }
 
 func checkUnsupportedActions(s *workloadSet) []setFinding {
-	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
+	return s.ambient.each("AuthorizationPolicy", func(o *objectFacts) []setFinding {
 		action := ambient.Action(o.spec)
-		pods, ok := s.ztunnelEnforces(o)
+		pods, ok := s.ambient.ztunnelEnforces(o)
 		if !ok || action != "CUSTOM" && action != "AUDIT" || localAuthorizer(s, o) != "" {
 			return nil
 		}
@@ -75,12 +75,12 @@ func checkUnsupportedActions(s *workloadSet) []setFinding {
 
 // checkLocalAuthorizers is about authorizers beside the application, whether a waypoint is to enforce the policy or ztunnel, which does not.
 func checkLocalAuthorizers(s *workloadSet) []setFinding {
-	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
+	return s.ambient.each("AuthorizationPolicy", func(o *objectFacts) []setFinding {
 		why := localAuthorizer(s, o)
 		if why == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])) {
 			return nil
 		}
-		if _, ok := s.ztunnelEnforces(o); !ok && len(ambient.Targets(o.spec)) == 0 {
+		if _, ok := s.ambient.ztunnelEnforces(o); !ok && len(ambient.Targets(o.spec)) == 0 {
 			return nil
 		}
 		return []setFinding{o.newFinding("spec.provider.name", LocalAuthorizer+why)}
@@ -123,9 +123,9 @@ var targetKinds = []string{"AuthorizationPolicy", "RequestAuthentication", "Wasm
 // checkPolicyTargets is about targetRefs that no waypoint follows. Source: ShouldAttachPolicy in pilot/pkg/model/policyattachment.go.
 func checkPolicyTargets(s *workloadSet) (out []setFinding) {
 	for _, kind := range targetKinds {
-		out = append(out, s.inAmbient(kind, func(o *objectFacts) (found []setFinding) {
+		out = append(out, s.ambient.each(kind, func(o *objectFacts) (found []setFinding) {
 			for _, t := range ambient.Targets(o.spec) {
-				if message, unsure := s.describeTarget(o, t); message != "" {
+				if message, unsure := s.ambient.describeTarget(o, t); message != "" {
 					one := o.newFinding(t.Path, message)
 					one.unsure, one.field.CurrentValue = unsure, t.Kind+" "+t.Name
 					found = append(found, one)
@@ -138,34 +138,34 @@ func checkPolicyTargets(s *workloadSet) (out []setFinding) {
 }
 
 // describeTarget describes why a reference has no effect, or returns "".
-func (s *workloadSet) describeTarget(o *objectFacts, t ambient.TargetReference) (message string, unsure bool) {
+func (a *ambientSet) describeTarget(o *objectFacts, t ambient.TargetReference) (message string, unsure bool) {
 	if t.Namespace != "" && t.Namespace != o.scope {
 		return fmt.Sprintf("the reference is to namespace %s, and only those to objects of the policy's own namespace have an effect", t.Namespace), false
 	}
 	switch t.Group + "/" + t.Kind {
 	case "/Service":
-		service := s.serviceByName[o.scope+"\x00"+t.Name]
+		service := a.serviceByName[o.scope+"\x00"+t.Name]
 		if service == nil {
 			return fmt.Sprintf("Service %s is not among the files", t.Name), true
 		}
-		if _, ok := s.ambient.waypointFor(service); !ok {
+		if _, ok := a.waypointFor(service); !ok {
 			return fmt.Sprintf("Service %s has no waypoint, so that the policy has no effect", t.Name), false
 		}
 	case "networking.istio.io/ServiceEntry":
-		i := slices.IndexFunc(s.objects["ServiceEntry"], func(e *objectFacts) bool { return e.scope == o.scope && e.Name == t.Name })
+		i := slices.IndexFunc(a.objects["ServiceEntry"], func(e *objectFacts) bool { return e.scope == o.scope && e.Name == t.Name })
 		if i < 0 {
 			return fmt.Sprintf("ServiceEntry %s is not among the files", t.Name), true
 		}
-		if _, ok := s.ambient.waypointOf(s.objects["ServiceEntry"][i].labels(), o.scope); !ok {
+		if _, ok := a.waypointOf(a.objects["ServiceEntry"][i].labels(), o.scope); !ok {
 			return fmt.Sprintf("ServiceEntry %s has no waypoint, so that the policy has no effect", t.Name), false
 		}
 	case ambient.GatewayGroup + "/Gateway":
-		if !slices.ContainsFunc(s.objects[kubernetesGateway], func(g *objectFacts) bool { return g.scope == o.scope && g.Name == t.Name }) {
-			return fmt.Sprintf("Gateway %s is not among the files", t.Name), !s.ambient.gatewaysIn[o.scope]
+		if !slices.ContainsFunc(a.objects[kubernetesGateway], func(g *objectFacts) bool { return g.scope == o.scope && g.Name == t.Name }) {
+			return fmt.Sprintf("Gateway %s is not among the files", t.Name), !a.gatewaysIn[o.scope]
 		}
 	case ambient.GatewayGroup + "/GatewayClass":
-		if o.scope != s.root {
-			return fmt.Sprintf("references to a GatewayClass have an effect in Istio's root namespace %s only", s.root), false
+		if o.scope != a.root {
+			return fmt.Sprintf("references to a GatewayClass have an effect in Istio's root namespace %s only", a.root), false
 		}
 	}
 	return "", false
@@ -173,17 +173,17 @@ func (s *workloadSet) describeTarget(o *objectFacts, t ambient.TargetReference) 
 
 // checkPeersBehindWaypoint is about policies of layer 4 for pods that a waypoint calls: the peer is the waypoint then.
 func checkPeersBehindWaypoint(s *workloadSet) []setFinding {
-	return s.inAmbient("AuthorizationPolicy", func(o *objectFacts) []setFinding {
+	return s.ambient.each("AuthorizationPolicy", func(o *objectFacts) []setFinding {
 		fields := ambient.PeerFields(o.spec)
 		action := ambient.Action(o.spec)
 		if len(fields) == 0 || len(ambient.Layer7Fields(o.spec)) > 0 || action != "ALLOW" && action != "DENY" {
 			return nil
 		}
-		pods, ok := s.ztunnelEnforces(o)
+		pods, ok := s.ambient.ztunnelEnforces(o)
 		if !ok {
 			return nil
 		}
-		waypoint, found := s.waypointBefore(o, pods)
+		waypoint, found := s.ambient.waypointBefore(o, pods)
 		if !found || namesAccount(o.spec, waypoint.Name) {
 			return nil
 		}
@@ -193,10 +193,10 @@ func checkPeersBehindWaypoint(s *workloadSet) []setFinding {
 }
 
 // waypointBefore returns a waypoint that calls one of the pods that a policy is for.
-func (s *workloadSet) waypointBefore(o *objectFacts, pods []*Summary) (ref ambient.Reference, ok bool) {
+func (a *ambientSet) waypointBefore(o *objectFacts, pods []*Summary) (ref ambient.Reference, ok bool) {
 	for _, pod := range pods {
-		for _, service := range s.servicesOf(pod) {
-			if ref, ok := s.ambient.waypointFor(service); ok {
+		for _, service := range a.servicesOf(pod) {
+			if ref, ok := a.waypointFor(service); ok {
 				return ref, true
 			}
 		}
@@ -204,7 +204,7 @@ func (s *workloadSet) waypointBefore(o *objectFacts, pods []*Summary) (ref ambie
 	if len(pods) > 0 {
 		return ref, false
 	}
-	return s.ambient.waypointOf(nil, o.scope)
+	return a.waypointOf(nil, o.scope)
 }
 
 // namesAccount reports whether the policy has the ServiceAccount of a waypoint among its principals, or all of them.
@@ -220,8 +220,8 @@ func anyString(v any, is func(string) bool) bool {
 }
 
 func checkRequestAuthentications(s *workloadSet) []setFinding {
-	return s.inAmbient("RequestAuthentication", func(o *objectFacts) []setFinding {
-		if pods, ok := s.ztunnelEnforces(o); ok && !isAtWaypoints(s, o, pods) {
+	return s.ambient.each("RequestAuthentication", func(o *objectFacts) []setFinding {
+		if pods, ok := s.ambient.ztunnelEnforces(o); ok && !isAtWaypoints(s, o, pods) {
 			return []setFinding{o.newFinding(selectorField(o), "no token of requests to "+describePods(pods)+" is checked: ztunnel does not read requests")}
 		}
 		return nil
@@ -241,8 +241,8 @@ func isAtWaypoints(s *workloadSet, o *objectFacts, pods []*Summary) bool {
 }
 
 func checkWasmPlugins(s *workloadSet) []setFinding {
-	return s.inAmbient("WasmPlugin", func(o *objectFacts) []setFinding {
-		if pods, ok := s.ztunnelEnforces(o); ok {
+	return s.ambient.each("WasmPlugin", func(o *objectFacts) []setFinding {
+		if pods, ok := s.ambient.ztunnelEnforces(o); ok {
 			return []setFinding{o.newFinding(selectorField(o), "the plugin does not run for "+describePods(pods)+": ztunnel runs none, and a waypoint those with targetRefs")}
 		}
 		return nil
@@ -252,11 +252,11 @@ func checkWasmPlugins(s *workloadSet) []setFinding {
 // checkTelemetrySelectors leaves out Telemetries for a namespace or the mesh, which waypoints read as well. Source: effectiveTelemetry in
 // pilot/pkg/model/telemetry.go.
 func checkTelemetrySelectors(s *workloadSet) []setFinding {
-	return s.inAmbient("Telemetry", func(o *objectFacts) []setFinding {
+	return s.ambient.each("Telemetry", func(o *objectFacts) []setFinding {
 		if len(podmap.MapAt(o.spec, "selector")) == 0 {
 			return telemetryWithoutWaypoint(s, o)
 		}
-		if pods, ok := s.ztunnelEnforces(o); ok {
+		if pods, ok := s.ambient.ztunnelEnforces(o); ok {
 			return []setFinding{o.newFinding("spec.selector", "it has no effect on "+describePods(pods)+": waypoints read Telemetries with targetRefs or for all of a namespace")}
 		}
 		return nil
@@ -282,8 +282,8 @@ func selectorField(o *objectFacts) string {
 // checkDisabledMutualTLS is about modes that ztunnel does not follow. Source: convertPeerAuthentication in the same file as
 // convertAuthorizationPolicy, where DISABLE is PERMISSIVE.
 func checkDisabledMutualTLS(s *workloadSet) []setFinding {
-	return s.inAmbient("PeerAuthentication", func(o *objectFacts) (out []setFinding) {
-		pods, ok := s.ztunnelEnforces(o)
+	return s.ambient.each("PeerAuthentication", func(o *objectFacts) (out []setFinding) {
+		pods, ok := s.ambient.ztunnelEnforces(o)
 		if !ok {
 			return nil
 		}

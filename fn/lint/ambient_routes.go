@@ -36,12 +36,12 @@ func isForMesh(v *objectFacts) bool {
 
 // withoutWaypoint returns what has no waypoint if nothing of layer 7 happens to calls of pods in ambient mode to a host of an object, and
 // otherwise "". Where the namespace of the host is not in ambient mode, its callers are, in the object's own.
-func (s *workloadSet) withoutWaypoint(o *objectFacts, host string) string {
-	service, scope, ok := s.routeTarget(o, host)
+func (a *ambientSet) withoutWaypoint(o *objectFacts, host string) string {
+	service, scope, ok := a.routeTarget(o, host)
 	if !ok {
 		scope = o.scope
 	}
-	if !s.ambient.has(scope) && !s.ambient.has(o.scope) {
+	if !a.has(scope) && !a.has(o.scope) {
 		return ""
 	}
 	labels, what := map[string]string{}, "it"
@@ -51,18 +51,18 @@ func (s *workloadSet) withoutWaypoint(o *objectFacts, host string) string {
 			return what + ", as it is headless,"
 		}
 		labels = service.labels()
-	} else if entry := s.entryOf(o, host); entry != nil {
+	} else if entry := a.entryOf(o, host); entry != nil {
 		labels, scope, what = entry.labels(), entry.scope, entry.String()
 	}
-	if _, has := s.ambient.waypointOf(labels, scope); has {
+	if _, has := a.waypointOf(labels, scope); has {
 		return ""
 	}
 	return what
 }
 
 // entryOf returns the ServiceEntry of a host, or nil.
-func (s *workloadSet) entryOf(o *objectFacts, host string) *objectFacts {
-	for _, e := range s.objects["ServiceEntry"] {
+func (a *ambientSet) entryOf(o *objectFacts, host string) *objectFacts {
+	for _, e := range a.objects["ServiceEntry"] {
 		if slices.Contains(textsOf(e.spec["hosts"]), host) && (e.scope == o.scope || slices.Contains(e.exportedTo(), "*")) {
 			return e
 		}
@@ -93,7 +93,7 @@ func checkRoutesWithoutWaypoint(s *workloadSet) (out []setFinding) {
 			continue
 		}
 		for i, host := range textsOf(v.spec["hosts"]) {
-			what := s.withoutWaypoint(v, host)
+			what := s.ambient.withoutWaypoint(v, host)
 			if what == "" {
 				continue
 			}
@@ -114,7 +114,7 @@ func checkDestinationsWithoutWaypoint(s *workloadSet) (out []setFinding) {
 		if lost.field == "" || ambient.SelectsGateway(stringMap(podmap.MapAt(d.spec, "workloadSelector")["matchLabels"])) {
 			continue
 		}
-		if what := s.withoutWaypoint(d, host); what != "" {
+		if what := s.ambient.withoutWaypoint(d, host); what != "" {
 			one := d.newFinding(lost.field, fmt.Sprintf("calls of pods in ambient mode to %s %s: %s has no waypoint", host, lost.message, what))
 			one.unsure = lost.unsure
 			out = append(out, one)
@@ -210,15 +210,15 @@ func checkTwoRoutes(s *workloadSet) (out []setFinding) {
 	return out
 }
 
-// forAmbientRoutes calls do for each VirtualService that a waypoint would follow.
-func (s *workloadSet) forAmbientRoutes(do func(*objectFacts) []setFinding) (out []setFinding) {
-	if !s.ambient.any {
+// eachRoute calls do for each VirtualService that a waypoint would follow.
+func (a *ambientSet) eachRoute(do func(*objectFacts) []setFinding) (out []setFinding) {
+	if !a.any {
 		return nil
 	}
-	for _, v := range s.objects["VirtualService"] {
+	for _, v := range a.objects["VirtualService"] {
 		if isForMesh(v) && slices.ContainsFunc(textsOf(v.spec["hosts"]), func(host string) bool {
-			_, scope, ok := s.routeTarget(v, host)
-			return ok && s.ambient.has(scope) || s.ambient.has(v.scope)
+			_, scope, ok := a.routeTarget(v, host)
+			return ok && a.has(scope) || a.has(v.scope)
 		}) {
 			out = append(out, do(v)...)
 		}
@@ -229,7 +229,7 @@ func (s *workloadSet) forAmbientRoutes(do func(*objectFacts) []setFinding) (out 
 // checkRouteSources is about conditions on the caller, which a waypoint does not have: it compares them with itself. Source: sourceMatchHTTP
 // in pilot/pkg/networking/core/route/route.go.
 func checkRouteSources(s *workloadSet) []setFinding {
-	return s.forAmbientRoutes(func(v *objectFacts) (out []setFinding) {
+	return s.ambient.eachRoute(func(v *objectFacts) (out []setFinding) {
 		for _, protocol := range []string{"http", "tls", "tcp"} {
 			for i, route := range podmap.Maps(v.spec[protocol]) {
 				for j, m := range podmap.Maps(route["match"]) {
@@ -247,9 +247,9 @@ func checkRouteSources(s *workloadSet) []setFinding {
 }
 
 func checkAlphaRoutes(s *workloadSet) []setFinding {
-	return s.forAmbientRoutes(func(v *objectFacts) []setFinding {
+	return s.ambient.eachRoute(func(v *objectFacts) []setFinding {
 		for i, host := range textsOf(v.spec["hosts"]) {
-			if s.withoutWaypoint(v, host) == "" && !changesNothing(s, v) {
+			if s.ambient.withoutWaypoint(v, host) == "" && !changesNothing(s, v) {
 				return []setFinding{v.newFinding(fmt.Sprintf("spec.hosts[%d]", i), "waypoints follow VirtualServices as an alpha feature")}
 			}
 		}
@@ -258,9 +258,9 @@ func checkAlphaRoutes(s *workloadSet) []setFinding {
 }
 
 func checkFiltersInAmbient(s *workloadSet) []setFinding {
-	return s.inAmbient("EnvoyFilter", func(o *objectFacts) []setFinding {
+	return s.ambient.each("EnvoyFilter", func(o *objectFacts) []setFinding {
 		selector := stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"])
-		pods, ok := s.policyPods(o, selector)
+		pods, ok := s.ambient.policyPods(o, selector)
 		if !ok || len(ambient.Targets(o.spec)) > 0 || isForGateways(o.spec) || o.scope == s.root && installedFilter.MatchString(o.Name) {
 			return nil
 		}
@@ -286,8 +286,8 @@ func isForGateways(spec map[string]any) bool {
 
 // checkSidecarsInAmbient is about egress that was limited, and about listeners. A Sidecar that only limits what a proxy knows is a note.
 func checkSidecarsInAmbient(s *workloadSet) []setFinding {
-	return s.inAmbient("Sidecar", func(o *objectFacts) []setFinding {
-		pods, ok := s.policyPods(o, stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"]))
+	return s.ambient.each("Sidecar", func(o *objectFacts) []setFinding {
+		pods, ok := s.ambient.policyPods(o, stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"]))
 		if !ok {
 			return nil
 		}
@@ -304,8 +304,8 @@ func checkSidecarsInAmbient(s *workloadSet) []setFinding {
 }
 
 func checkProxyConfigsInAmbient(s *workloadSet) []setFinding {
-	return s.inAmbient("ProxyConfig", func(o *objectFacts) []setFinding {
-		if pods, ok := s.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])); ok {
+	return s.ambient.each("ProxyConfig", func(o *objectFacts) []setFinding {
+		if pods, ok := s.ambient.policyPods(o, stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])); ok {
 			return []setFinding{o.newFinding("spec", "no proxy of "+describePods(pods)+" is left that reads it")}
 		}
 		return nil
@@ -314,13 +314,13 @@ func checkProxyConfigsInAmbient(s *workloadSet) []setFinding {
 
 // checkVirtualMachines leaves out WorkloadEntries without an identity, which ztunnel calls as plain addresses.
 func checkVirtualMachines(s *workloadSet) []setFinding {
-	out := s.inAmbient("WorkloadGroup", func(o *objectFacts) []setFinding {
+	out := s.ambient.each("WorkloadGroup", func(o *objectFacts) []setFinding {
 		if !s.ambient.has(o.scope) {
 			return nil
 		}
 		return []setFinding{o.newFinding("spec", "machines outside of the cluster run a sidecar: ambient mode has no ztunnel for them")}
 	})
-	return append(out, s.inAmbient("WorkloadEntry", func(o *objectFacts) []setFinding {
+	return append(out, s.ambient.each("WorkloadEntry", func(o *objectFacts) []setFinding {
 		if !s.ambient.has(o.scope) || textOf(o.spec["serviceAccount"]) == "" {
 			return nil
 		}

@@ -21,21 +21,21 @@ type waypointUse struct {
 }
 
 // waypointUses returns the namespaces, Services, ServiceEntries and pods of the set that name a waypoint.
-func (s *workloadSet) waypointUses() (out []waypointUse) {
-	if !s.ambient.any {
+func (a *ambientSet) waypointUses() (out []waypointUse) {
+	if !a.any {
 		return nil
 	}
-	for i := range s.namespaces {
-		ns := &s.namespaces[i]
+	for i := range a.namespaces {
+		ns := &a.namespaces[i]
 		if ref, _ := ambient.WaypointOf(ns.Labels, ns.Name); ref.Name != "" {
 			out = append(out, waypointUse{ref, ns.Name, "Namespace", func(label, message string) setFinding { return newNamespaceFinding(ns, label, message) }})
 		}
 	}
 	var objects []*objectFacts
-	for _, service := range s.services {
+	for _, service := range a.services {
 		objects = append(objects, service.objectFacts)
 	}
-	for _, o := range append(objects, s.objects["ServiceEntry"]...) {
+	for _, o := range append(objects, a.objects["ServiceEntry"]...) {
 		labels := o.labels()
 		if ref, _ := ambient.WaypointOf(labels, o.scope); ref.Name != "" {
 			out = append(out, waypointUse{ref, o.scope, o.Kind, func(label, message string) setFinding {
@@ -49,7 +49,7 @@ func (s *workloadSet) waypointUses() (out []waypointUse) {
 }
 
 func checkMissingWaypoints(s *workloadSet) (out []setFinding) {
-	for _, use := range s.waypointUses() {
+	for _, use := range s.ambient.waypointUses() {
 		if s.ambient.waypoints[use.ref.Namespace+"\x00"+use.ref.Name] != nil {
 			continue
 		}
@@ -74,7 +74,7 @@ func checkMissingWaypoints(s *workloadSet) (out []setFinding) {
 // checkWaypointsServe is about waypoints that do not accept what names them. Source: fetchWaypointForTarget, fetchWaypointForService and
 // makeAllowedRoutes in pilot/pkg/serviceregistry/ambient/waypoints.go.
 func checkWaypointsServe(s *workloadSet) (out []setFinding) {
-	for _, use := range s.waypointUses() {
+	for _, use := range s.ambient.waypointUses() {
 		gateway := s.ambient.waypoints[use.ref.Namespace+"\x00"+use.ref.Name]
 		if gateway == nil {
 			continue
@@ -82,7 +82,7 @@ func checkWaypointsServe(s *workloadSet) (out []setFinding) {
 		if !ambient.Serves(gateway.labels(), "service") {
 			out = append(out, use.new(ambient.UseWaypoint, fmt.Sprintf("waypoint %s/%s is for %s and not for Services", use.ref.Namespace, use.ref.Name, gateway.labels()[ambient.WaypointFor])))
 		}
-		if use.scope != gateway.scope && !s.allowsNamespace(gateway, use.scope) {
+		if use.scope != gateway.scope && !s.ambient.allowsNamespace(gateway, use.scope) {
 			out = append(out, use.new(ambient.UseWaypointNamespace, fmt.Sprintf("the listener of waypoint %s/%s does not allow namespace %s in allowedRoutes", use.ref.Namespace, use.ref.Name, use.scope)))
 		}
 	}
@@ -108,13 +108,13 @@ func tunnelListener(gateway *objectFacts) map[string]any {
 }
 
 // allowsNamespace reports whether a waypoint serves another namespace. What cannot be known is allowed.
-func (s *workloadSet) allowsNamespace(gateway *objectFacts, namespace string) bool {
+func (a *ambientSet) allowsNamespace(gateway *objectFacts, namespace string) bool {
 	routes := podmap.MapAt(tunnelListener(gateway), "allowedRoutes", "namespaces")
 	switch textOf(routes["from"]) {
 	case "All":
 		return true
 	case "Selector":
-		ns := s.ambient.namespaces[namespace]
+		ns := a.namespaceByName[namespace]
 		return ns == nil || selectsLabels(podmap.MapAt(routes, "selector"), withName(ns))
 	}
 	return false
@@ -130,9 +130,9 @@ func withName(ns *Namespace) map[string]string {
 }
 
 // enforcedAt returns the policies that a waypoint enforces for a Service, as messages name them; nil if none.
-func (s *workloadSet) enforcedAt(service *serviceFacts, waypoint ambient.Reference) *objectFacts {
+func (a *ambientSet) enforcedAt(service *serviceFacts, waypoint ambient.Reference) *objectFacts {
 	for _, kind := range targetKinds {
-		for _, o := range s.objects[kind] {
+		for _, o := range a.objects[kind] {
 			for _, t := range ambient.Targets(o.spec) {
 				if t.Kind == "Service" && t.Name == service.Name && o.scope == service.scope ||
 					t.Kind == "Gateway" && t.Name == waypoint.Name && o.scope == waypoint.Namespace {
@@ -183,8 +183,8 @@ func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
 		if !ok || !s.ambient.has(service.scope) {
 			continue
 		}
-		policy := s.enforcedAt(service, waypoint)
-		caller := s.gatewayRouteTo(service)
+		policy := s.ambient.enforcedAt(service, waypoint)
+		caller := s.ambient.gatewayRouteTo(service)
 		if ingressUsesWaypoint(s, service) || policy == nil || caller == nil {
 			continue
 		}
@@ -194,18 +194,18 @@ func checkIngressPassesWaypoint(s *workloadSet) (out []setFinding) {
 }
 
 // gatewayRouteTo returns a route by which a gateway calls a Service, or nil.
-func (s *workloadSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
-	for _, v := range s.objects["VirtualService"] {
+func (a *ambientSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
+	for _, v := range a.objects["VirtualService"] {
 		if len(gatewaysOf(v)) == 0 {
 			continue
 		}
 		for _, to := range destinationsOf(v.spec) {
-			if s.findServiceOfHost(v, textOf(to.fields["host"])) == service {
+			if a.findServiceOfHost(v, textOf(to.fields["host"])) == service {
 				return v
 			}
 		}
 	}
-	for _, r := range append(s.objects["HTTPRoute"][:len(s.objects["HTTPRoute"]):len(s.objects["HTTPRoute"])], s.objects["GRPCRoute"]...) {
+	for _, r := range append(a.objects["HTTPRoute"][:len(a.objects["HTTPRoute"]):len(a.objects["HTTPRoute"])], a.objects["GRPCRoute"]...) {
 		if !slices.ContainsFunc(podmap.Maps(r.spec["parentRefs"]), func(p map[string]any) bool { return p["kind"] == nil || textOf(p["kind"]) == "Gateway" }) {
 			continue
 		}
@@ -221,7 +221,7 @@ func (s *workloadSet) gatewayRouteTo(service *serviceFacts) *objectFacts {
 			}
 		}
 	}
-	for _, i := range s.objects["Ingress"] {
+	for _, i := range a.objects["Ingress"] {
 		if i.scope == service.scope && ingressCalls(i.spec, service.Name) {
 			return i
 		}
@@ -265,7 +265,7 @@ func checkSidecarsPassWaypoint(s *workloadSet) (out []setFinding) {
 			if service.scope != ns.Name || !ok {
 				continue
 			}
-			policy := s.enforcedAt(service, waypoint)
+			policy := s.ambient.enforcedAt(service, waypoint)
 			if policy != nil && slices.Contains(guardKinds, policy.Kind) && !admitsOnly(s, service, waypoint) {
 				out = append(out, newNamespaceFinding(ns, ambient.DataplaneMode, fmt.Sprintf(
 					"pods with a sidecar in other namespaces (%d), such as %s, do not pass the waypoint, where %s is enforced", len(callers), caller.ref, policy)))

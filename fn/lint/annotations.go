@@ -16,7 +16,7 @@ func istioKey(key string) bool {
 }
 
 // ownIstioAnnotations returns the annotations of the pod in Istio's domains that the injector did not write, in order.
-func (p *pod) ownIstioAnnotations() []string {
+func ownIstioAnnotations(p *pod) []string {
 	before, _ := p.in.Before["metadata"].(map[string]any)
 	given := stringMap(before["annotations"])
 	var out []string
@@ -34,7 +34,7 @@ func (p *pod) ownIstioAnnotations() []string {
 
 func checkMisplaced(p *pod) []finding {
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		a, ok := annotations[key]
 		if ok && len(a.on) > 0 && !slices.Contains(a.on, "Pod") {
 			out = append(out, finding{
@@ -153,7 +153,7 @@ func checkUnknown(p *pod) []finding {
 		}
 		out = append(out, finding{object: object, path: annotationPath(key), message: message})
 	}
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		report(key, false)
 	}
 	for _, key := range sortedKeys(p.in.ObjectAnnotations) {
@@ -186,7 +186,7 @@ func checkDeprecated(p *pod) []finding {
 	}
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		a := annotations[key]
 		_, labelled := p.labels[key] // the label that is to replace the annotation exists
 		if a.deprecated == "" || labelled || known && plane.isBeforeMinor(deprecatedSince[key]) {
@@ -202,7 +202,7 @@ func checkDeprecated(p *pod) []finding {
 
 func checkAlpha(p *pod) []finding {
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		if a := annotations[key]; a.status == alpha && a.deprecated == "" && key != statusAnnotation {
 			out = append(out, finding{
 				path: annotationPath(key), current: p.annotations[key],
@@ -219,7 +219,7 @@ func checkVersionOfAnnotation(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		a := annotations[key]
 		var message string
 		switch {

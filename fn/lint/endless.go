@@ -31,11 +31,11 @@ func mayEndSidecar(p *pod, c container) bool {
 	}
 	switch c.name {
 	case "daprd":
-		return strings.Contains(p.containerCommandText(), "/v1.0/shutdown")
+		return strings.Contains(containerCommandText(p), "/v1.0/shutdown")
 	case "linkerd-proxy":
 		// Older proxies have no switch: the endpoint is always enabled.
 		enabled, ok := c.literalEnvValue("LINKERD2_PROXY_SHUTDOWN_ENDPOINT_ENABLED")
-		return enabled == "true" || !ok && endsLinkerd(p.containerCommandText())
+		return enabled == "true" || !ok && endsLinkerd(containerCommandText(p))
 	case "vault-agent":
 		return c.vaultAgentMayEnd()
 	}

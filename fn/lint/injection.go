@@ -81,7 +81,7 @@ func checkProbes(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.allContainers() {
-		if c.name == proxyName || p.isIstioInitContainer(c) || p.injected[c.name] {
+		if c.name == proxyName || c.isIstioInit() || p.injected[c.name] {
 			continue
 		}
 		for _, at := range kubeletCalls {

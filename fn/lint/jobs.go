@@ -65,13 +65,13 @@ func (c container) servesLocally() bool {
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy, or, where containers see
 // each other's processes, the agent itself.
 func quitsProxy(p *pod) bool {
-	said := p.containerCommandText()
+	said := containerCommandText(p)
 	return strings.Contains(said, quitCall) || seesAll(p) && strings.Contains(said, "pilot-agent")
 }
 
 // containerCommandText returns the text of the commands, arguments and variables of the containers besides Istio's
 // proxy.
-func (p *pod) containerCommandText() string {
+func containerCommandText(p *pod) string {
 	var said []string
 	for _, c := range p.applicationContainers() {
 		said = append(said, c.stringList("command")...)

@@ -12,16 +12,32 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
+// references is a workloadSet for the rule about names that nothing among the files has.
+type references struct {
+	*workloadSet
+	entryHosts   []string // of all ServiceEntries
+	gatewayByKey map[string][]*objectFacts
+}
+
+func newReferences(s *workloadSet) *references {
+	r := &references{workloadSet: s}
+	r.gatewayByKey, _ = s.gatewaysByKey()
+	for _, e := range s.objects["ServiceEntry"] {
+		r.entryHosts = append(r.entryHosts, textsOf(e.spec["hosts"])...)
+	}
+	return r
+}
+
 // checkReferences assumes that Istio's own gateways exist, as istioctl analyze does.
 func checkReferences(s *workloadSet) []setFinding {
-	entries := s.entryHosts()
+	r := newReferences(s)
 	var out []setFinding
 	for _, v := range s.objects["VirtualService"] {
-		out = append(out, s.unknownGateways(v)...)
-		out = append(out, s.unknownDestinations(v, entries)...)
+		out = append(out, r.unknownGateways(v)...)
+		out = append(out, r.unknownDestinations(v)...)
 	}
 	for _, d := range s.objects["DestinationRule"] {
-		if host := textOf(d.spec["host"]); host != "" && !s.hostExists(d, host, entries) {
+		if host := textOf(d.spec["host"]); host != "" && !r.hostExists(d, host) {
 			out = append(out, d.newReference("spec.host", "host", host))
 		}
 	}
@@ -34,11 +50,11 @@ func checkReferences(s *workloadSet) []setFinding {
 	}
 	for _, kind := range []string{"Sidecar", "Telemetry", "AuthorizationPolicy"} {
 		for _, o := range s.objects[kind] {
-			out = append(out, s.unknownWorkloads(o)...)
+			out = append(out, r.unknownWorkloads(o)...)
 		}
 	}
 	for _, a := range s.objects["AuthorizationPolicy"] {
-		out = append(out, s.unknownSources(a)...)
+		out = append(out, r.unknownSources(a)...)
 	}
 	return out
 }
@@ -49,11 +65,10 @@ func (o *objectFacts) newReference(field, what, name string) setFinding {
 	return one
 }
 
-func (s *workloadSet) unknownGateways(v *objectFacts) []setFinding {
-	byKey, _ := s.gatewaysByKey()
+func (r *references) unknownGateways(v *objectFacts) []setFinding {
 	var out []setFinding
 	for _, ref := range gatewaysOf(v) {
-		if byKey[ref.key] == nil {
+		if r.gatewayByKey[ref.key] == nil {
 			out = append(out, v.newReference(ref.path, "Gateway", ref.text))
 		}
 	}
@@ -61,9 +76,9 @@ func (s *workloadSet) unknownGateways(v *objectFacts) []setFinding {
 }
 
 // unknownDestinations leaves a subset out where PR807 knows a DestinationRule of its host.
-func (s *workloadSet) unknownDestinations(v *objectFacts, entries []string) []setFinding {
+func (r *references) unknownDestinations(v *objectFacts) []setFinding {
 	ruled := map[string]bool{}
-	for _, d := range s.objects["DestinationRule"] {
+	for _, d := range r.objects["DestinationRule"] {
 		if key, ok := d.hostKey(textOf(d.spec["host"])); ok {
 			ruled[key] = true
 		}
@@ -71,7 +86,7 @@ func (s *workloadSet) unknownDestinations(v *objectFacts, entries []string) []se
 	var out []setFinding
 	for _, to := range destinationsOf(v.spec) {
 		host, subset := textOf(to.fields["host"]), textOf(to.fields["subset"])
-		if host != "" && !s.hostExists(v, host, entries) {
+		if host != "" && !r.hostExists(v, host) {
 			out = append(out, v.newReference(to.path+".host", "host", host))
 		}
 		if key, ok := v.hostKey(host); ok && subset != "" && !ruled[key] {
@@ -81,28 +96,19 @@ func (s *workloadSet) unknownDestinations(v *objectFacts, entries []string) []se
 	return out
 }
 
-// entryHosts are the hosts of all ServiceEntries.
-func (s *workloadSet) entryHosts() []string {
-	var out []string
-	for _, e := range s.objects["ServiceEntry"] {
-		out = append(out, textsOf(e.spec["hosts"])...)
-	}
-	return out
-}
-
 // hostExists reports whether a Service or a ServiceEntry has the host, which may begin with *.
-func (s *workloadSet) hostExists(o *objectFacts, host string, entries []string) bool {
-	if s.findServiceOfHost(o, host) != nil || slices.ContainsFunc(entries, func(e string) bool { return hostsOverlap(e, host) }) {
+func (r *references) hostExists(o *objectFacts, host string) bool {
+	if r.findServiceOfHost(o, host) != nil || slices.ContainsFunc(r.entryHosts, func(e string) bool { return hostsOverlap(e, host) }) {
 		return true
 	}
-	return strings.HasPrefix(host, "*") && slices.ContainsFunc(s.services, func(f *serviceFacts) bool {
+	return strings.HasPrefix(host, "*") && slices.ContainsFunc(r.services, func(f *serviceFacts) bool {
 		return hostsOverlap(host, f.Name+"."+f.Namespace+".svc.cluster.local")
 	})
 }
 
 // unknownWorkloads looks in the namespace of the object, and everywhere for one in Istio's root namespace. Waypoints and gateways of the
 // Gateway API are not pods of the files.
-func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
+func (r *references) unknownWorkloads(o *objectFacts) []setFinding {
 	field, labels := "spec.selector", stringMap(podmap.MapAt(o.spec, "selector")["matchLabels"])
 	if o.Kind == "Sidecar" {
 		field, labels = "spec.workloadSelector", stringMap(podmap.MapAt(o.spec, "workloadSelector")["labels"])
@@ -110,9 +116,9 @@ func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
 	if labels["gateway.networking.k8s.io/gateway-name"] != "" || len(labels) == 0 {
 		return nil
 	}
-	for i := range s.pods {
-		pod := &s.pods[i]
-		if hasLabels(pod.labels, labels) && (o.scope == s.root || o.scope == serviceLookupScope(pod.ref.Namespace, pod.file)) {
+	for i := range r.pods {
+		pod := &r.pods[i]
+		if hasLabels(pod.labels, labels) && (o.scope == r.root || o.scope == serviceLookupScope(pod.ref.Namespace, pod.file)) {
 			return nil
 		}
 	}
@@ -121,8 +127,8 @@ func (s *workloadSet) unknownWorkloads(o *objectFacts) []setFinding {
 
 // unknownSources looks up the namespaces that an AuthorizationPolicy names, with * at the start or the end; only if
 // the input contains Namespaces.
-func (s *workloadSet) unknownSources(a *objectFacts) []setFinding {
-	if len(s.namespaces) == 0 {
+func (r *references) unknownSources(a *objectFacts) []setFinding {
+	if len(r.namespaces) == 0 {
 		return nil
 	}
 	var out []setFinding
@@ -130,7 +136,7 @@ func (s *workloadSet) unknownSources(a *objectFacts) []setFinding {
 		for j, from := range podmap.Maps(rule["from"]) {
 			for _, key := range []string{"namespaces", "notNamespaces"} {
 				for k, name := range textsOf(podmap.MapAt(from, "source")[key]) {
-					if slices.ContainsFunc(s.namespaces, func(ns Namespace) bool { ok, err := path.Match(name, ns.Name); return ok && err == nil }) {
+					if slices.ContainsFunc(r.namespaces, func(ns Namespace) bool { ok, err := path.Match(name, ns.Name); return ok && err == nil }) {
 						continue
 					}
 					out = append(out, a.newReference(fmt.Sprintf("spec.rules[%d].from[%d].source.%s[%d]", i, j, key, k), "Namespace", name))

@@ -159,7 +159,7 @@ type workloadSet struct {
 	objects       map[string][]*objectFacts
 	index         *podIndex
 	root, istio   string
-	ambient       *ambientFacts
+	ambient       *ambientSet
 	authorizers   *ambient.Authorizers
 }
 
@@ -170,7 +170,7 @@ func newSet(pods []Summary, around Surroundings) *workloadSet {
 	}
 	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
 	if len(around.Objects) == 0 {
-		s.ambient = s.newAmbientFacts()
+		s.ambient = newAmbientSet(s)
 		return s
 	}
 	s.index = newPodIndex(pods)
@@ -186,7 +186,7 @@ func newSet(pods []Summary, around Surroundings) *workloadSet {
 		s.services = append(s.services, service)
 		s.serviceByName[facts.scope+"\x00"+o.Name] = service
 	}
-	s.ambient = s.newAmbientFacts()
+	s.ambient = newAmbientSet(s)
 	return s
 }
 

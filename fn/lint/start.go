@@ -77,7 +77,7 @@ func checkBeforeHold(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, c := range p.regular[:p.indexOfContainer(p.regular, proxyName)] {
+	for _, c := range p.regular[:indexOfContainer(p.regular, proxyName)] {
 		out = append(out, finding{
 			path: c.path, container: c.name,
 			message: fmt.Sprintf("container %s comes before the proxy and so starts without it", c.name),
@@ -139,12 +139,12 @@ func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 func unproxied(p *pod, from int) []container {
 	until := len(p.inits)
 	if p.hasNativeProxy() {
-		until = p.indexOfContainer(p.inits, proxyName)
+		until = indexOfContainer(p.inits, proxyName)
 	}
 	var out []container
 	for i := from; i < until; i++ {
 		c := p.inits[i]
-		if c.isNativeSidecar() && !c.needsNetworkAtStart() || p.isIstioInitContainer(c) || excludedUser(p, c) || bypassesProxy(p, c) {
+		if c.isNativeSidecar() && !c.needsNetworkAtStart() || c.isIstioInit() || excludedUser(p, c) || bypassesProxy(p, c) {
 			continue
 		}
 		out = append(out, c)
@@ -152,8 +152,8 @@ func unproxied(p *pod, from int) []container {
 	return out
 }
 
-// isIstioInitContainer reports whether an init container is one that Istio itself brings and that needs no network.
-func (p *pod) isIstioInitContainer(c container) bool {
+// isIstioInit reports whether the container is one that Istio itself brings and that needs no network.
+func (c container) isIstioInit() bool {
 	return slices.Contains(istioNames, c.name)
 }
 
@@ -186,7 +186,7 @@ func checkInitAfterCapture(p *pod) []finding {
 		return nil
 	}
 	var out []finding
-	for _, c := range unproxied(p, p.indexOfContainer(p.inits, p.capture.name)+1) {
+	for _, c := range unproxied(p, indexOfContainer(p.inits, p.capture.name)+1) {
 		out = append(out, finding{
 			path: c.path, container: c.name,
 			message: fmt.Sprintf("%s comes after %s and before the proxy: its traffic is captured and goes nowhere%s", c.describeForFindings(), p.capture.name, bypassAdvice(p, c)),
@@ -224,7 +224,7 @@ func checkNoContainer(p *pod) []finding {
 
 // indexOfContainer returns the index in the list of the container with the name, or the length of the list if none has
 // it.
-func (p *pod) indexOfContainer(list []container, name string) int {
+func indexOfContainer(list []container, name string) int {
 	if i := slices.IndexFunc(list, func(c container) bool { return c.name == name }); i >= 0 {
 		return i
 	}

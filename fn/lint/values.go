@@ -61,7 +61,7 @@ var valueChecks = map[string]valueCheck{
 func checkValues(p *pod) []finding {
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		check, ok := valueChecks[key]
 		value := p.annotations[key]
 		if !ok || check.right(value) {
