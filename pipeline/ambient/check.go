@@ -20,7 +20,7 @@ import (
 const group = "PR9"
 
 // findings are those of the rules about ambient mode in some namespaces and in the root namespace, with the changes so far.
-func (t *tree) findings(planned []string) (result.Results, error) {
+func findings(t *tree, planned []string) (result.Results, error) {
 	off := map[string]string{}
 	for _, r := range lint.Rules() {
 		if !strings.HasPrefix(r.Code, group) {
@@ -33,7 +33,7 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 	}
 	around := lint.Surroundings{RootNamespace: t.options.RootNamespace, IstioVersion: t.options.IstioVersion, Authorizers: authorizersOf(t)}
 	labels := map[string]map[string]string{}
-	around.Namespaces = t.plannedNamespaces(planned)
+	around.Namespaces = plannedNamespaces(t, planned)
 	for _, ns := range around.Namespaces {
 		labels[ns.Name] = ns.Labels
 	}
@@ -67,13 +67,13 @@ func (t *tree) findings(planned []string) (result.Results, error) {
 	ofSet, _ := lint.CheckSet(pods, around, severities)
 	found = append(found, ofSet...)
 	for i := range found {
-		t.locate(&found[i], of[found[i].File])
+		locate(t, &found[i], of[found[i].File])
 	}
 	return found, nil
 }
 
 // plannedNamespaces returns the namespaces with the labels that they are going to have.
-func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
+func plannedNamespaces(t *tree, planned []string) (out []lint.Namespace) {
 	all := t
 	if t.source != nil {
 		all = t.source // a part of the files may have been read
@@ -103,7 +103,7 @@ func (t *tree) plannedNamespaces(planned []string) (out []lint.Namespace) {
 }
 
 // locate sets the place of a finding in the files before all steps: that of its field, or of the nearest parent that exists.
-func (t *tree) locate(r *result.Result, o *object) {
+func locate(t *tree, r *result.Result, o *object) {
 	if o == nil && r.ResourceRef != nil && r.ResourceRef.Kind == "Namespace" {
 		o = t.namespaceObject(r.ResourceRef.Name)
 	}

@@ -13,22 +13,22 @@ import (
 )
 
 // openNetwork changes NetworkPolicies until the rules about them are silent. Each change opens what the finding is about, and nothing else.
-func (t *tree) openNetwork(namespace string) error {
+func (m move) openNetwork() error {
 	for range 200 {
-		found, err := t.findings([]string{namespace})
+		found, err := findings(m.tree, []string{m.namespace})
 		if err != nil {
 			return err
 		}
 		changed := false
 		seen := map[string]bool{}
 		for _, r := range found {
-			if r.ResourceRef == nil || r.ResourceRef.Kind != "NetworkPolicy" || namespaceOf(r) != namespace || seen[r.ResourceRef.Name] {
+			if r.ResourceRef == nil || r.ResourceRef.Kind != "NetworkPolicy" || namespaceOf(r) != m.namespace || seen[r.ResourceRef.Name] {
 				continue
 			}
 			seen[r.ResourceRef.Name] = true
-			for _, o := range t.in(namespace, networkPolicies) {
+			for _, o := range m.in(m.namespace, networkPolicies) {
 				if o.name == r.ResourceRef.Name {
-					changed = t.openPolicy(o, r, namespace) || changed
+					changed = m.openPolicy(o, r) || changed
 				}
 			}
 		}
@@ -36,7 +36,7 @@ func (t *tree) openNetwork(namespace string) error {
 			break
 		}
 	}
-	return t.openForWaypoint(namespace)
+	return m.openForWaypoint()
 }
 
 func tunnelPort() map[string]any {
@@ -48,8 +48,8 @@ func waypointPods(name string) map[string]any {
 }
 
 // openPolicy follows one finding about a policy.
-func (t *tree) openPolicy(o *object, r result.Result, namespace string) bool {
-	value := podmap.CopyMap(t.current(o))
+func (m move) openPolicy(o *object, r result.Result) bool {
+	value := podmap.CopyMap(m.current(o))
 	spec := child(value, "spec")
 	switch r.Tags[result.TagCode] {
 	case "PR919", "PR920":
@@ -63,8 +63,8 @@ func (t *tree) openPolicy(o *object, r result.Result, namespace string) bool {
 		rules, _ := spec["ingress"].([]any)
 		spec["ingress"] = append(rules, map[string]any{"from": []any{map[string]any{"ipBlock": map[string]any{"cidr": ambient.ProbeAddress + "/32"}}}})
 	case "PR922":
-		peer := waypointPods(t.waypointName(namespace).Name)
-		if other := t.waypointName(namespace).Namespace; other != namespace {
+		peer := waypointPods(m.waypointName(m.namespace).Name)
+		if other := m.waypointName(m.namespace).Namespace; other != m.namespace {
 			peer["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": other}}
 		}
 		rules, _ := spec["ingress"].([]any)
@@ -72,19 +72,19 @@ func (t *tree) openPolicy(o *object, r result.Result, namespace string) bool {
 	default:
 		return false
 	}
-	t.change(o, value)
+	m.change(o, value)
 	return true
 }
 
 // openForWaypoint adds what the waypoint itself needs where policies limit all pods of the namespace: it accepts the tunnel, and calls any pod.
 // Policies of pods are to be open for the waypoint before it is there, which the rules find when its label is.
-func (t *tree) openForWaypoint(namespace string) error {
-	if t.needsWaypoint(namespace) == nil {
+func (m move) openForWaypoint() error {
+	if m.needsWaypoint(m.namespace) == nil {
 		return nil
 	}
-	waypoint := t.waypointName(namespace)
+	waypoint := m.waypointName(m.namespace)
 	var first *object
-	for _, n := range t.in(namespace, networkPolicies) {
+	for _, n := range m.in(m.namespace, networkPolicies) {
 		if n.name == waypoint.Name {
 			return nil
 		}
@@ -92,25 +92,25 @@ func (t *tree) openForWaypoint(namespace string) error {
 		if first == nil && len(selector) == 0 {
 			first = n
 		}
-		if t.limitsPods(n, namespace) && !opensWaypoint(podmap.MapAt(t.current(n), "spec"), waypoint.Name) {
-			value := podmap.CopyMap(t.current(n))
+		if m.limitsPods(n) && !opensWaypoint(podmap.MapAt(m.current(n), "spec"), waypoint.Name) {
+			value := podmap.CopyMap(m.current(n))
 			spec := child(value, "spec")
 			rules, _ := spec["ingress"].([]any)
 			spec["ingress"] = append(rules, map[string]any{"from": []any{waypointPods(waypoint.Name)}, "ports": []any{tunnelPort()}})
-			t.change(n, value)
+			m.change(n, value)
 		}
-		if waypoint.Namespace == namespace {
-			letOutToWaypoint(t, n, waypoint.Name)
+		if waypoint.Namespace == m.namespace {
+			letOutToWaypoint(m.tree, n, waypoint.Name)
 		}
 	}
-	if first == nil || waypoint.Namespace != namespace {
+	if first == nil || waypoint.Namespace != m.namespace {
 		return nil
 	}
 	meta := map[string]any{"name": waypoint.Name}
 	if first.ownNamespace {
-		meta["namespace"] = namespace
+		meta["namespace"] = m.namespace
 	}
-	t.add(first, map[string]any{
+	m.add(first, map[string]any{
 		"apiVersion": first.apiVersion, "kind": first.kind, "metadata": meta,
 		"spec": map[string]any{
 			"podSelector": map[string]any{"matchLabels": map[string]any{ambient.GatewayName: waypoint.Name}},
@@ -152,13 +152,13 @@ func selectsWorkload(t *tree, namespace string, peer map[string]any) bool {
 }
 
 // limitsPods reports whether a policy has ingress rules with peers for pods of the namespace.
-func (t *tree) limitsPods(n *object, namespace string) bool {
+func (m move) limitsPods(n *object) bool {
 	selector := podmap.StringMap(podmap.MapAt(n.spec, "podSelector", "matchLabels"))
 	peers := slices.ContainsFunc(podmap.Maps(n.spec["ingress"]), func(rule map[string]any) bool {
 		return slices.ContainsFunc(podmap.Maps(rule["from"]), func(peer map[string]any) bool { return peer["ipBlock"] == nil })
 	})
 	return peers && podmap.MapAt(n.spec, "podSelector")["matchExpressions"] == nil &&
-		slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
+		slices.ContainsFunc(m.workloads(m.namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
 // opensWaypoint reports whether an ingress rule lets the waypoint in, or everything at the tunnel's port.

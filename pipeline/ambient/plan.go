@@ -141,7 +141,7 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 		p.Mesh = append(p.Mesh, Note{Level: Change, Message: without + ": left out of the plan, whichever namespace it belongs to; set --namespace"})
 	}
 	names := slices.DeleteFunc(start.moving(), func(name string) bool { return name == "" })
-	callers := start.callers(names)
+	callers := callers(start, names)
 	for _, name := range order(names, callers) {
 		one, err := planNamespace(start, name, o, usage[name])
 		if err != nil {
@@ -160,7 +160,7 @@ func New(files []File, o Options, usage map[string]Usage) (*Plan, error) {
 
 // addMesh adds the findings about the mesh: of the control plane, its gateways to other networks, and what reads metrics.
 func (p *Plan) addMesh(start *tree, names []string) error {
-	found, err := start.findings(names)
+	found, err := findings(start, names)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func countChanged(before, after []File) (count int) {
 
 // findingsIn returns the findings about one namespace and the root namespace.
 func findingsIn(t *tree, name string) (result.Results, error) {
-	found, err := t.findings([]string{name})
+	found, err := findings(t, []string{name})
 	return slices.DeleteFunc(found, func(r result.Result) bool {
 		in := namespaceOf(r)
 		return in != name && in != t.options.RootNamespace || slices.Contains(ofMesh, r.Tags[result.TagCode])
@@ -343,7 +343,7 @@ func newNote(namespace string, r result.Result) Note {
 }
 
 // callers returns, for each namespace, those that its policies name as callers and that move too.
-func (t *tree) callers(names []string) map[string][]string {
+func callers(t *tree, names []string) map[string][]string {
 	out := map[string][]string{}
 	for _, name := range names {
 		for _, o := range t.in(name, authorizationPolicies) {

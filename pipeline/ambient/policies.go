@@ -56,7 +56,7 @@ func passesNoWaypoint(t *tree, o *object, namespace string) bool {
 func isWaypointOnly(o *object) bool { return strings.HasSuffix(o.name, onlySuffix) }
 
 // replacedPolicies returns the policies of a namespace that waypoints are going to enforce.
-func (t *tree) replacedPolicies(namespace string) (out []*object) {
+func replacedPolicies(t *tree, namespace string) (out []*object) {
 	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins, telemetries} {
 		for _, o := range t.in(namespace, key) {
 			if t.isReplaced(o) {
@@ -68,24 +68,24 @@ func (t *tree) replacedPolicies(namespace string) (out []*object) {
 }
 
 // copies returns the policy copied for the waypoint of a namespace, and what differs.
-func (t *tree) copies(o *object, namespace string, waypoint ambient.Reference) (out []map[string]any, notes []Note) {
+func (m move) copies(o *object, waypoint ambient.Reference) (out []map[string]any, notes []Note) {
 	if fields := destinationAddresses(o.spec); len(fields) > 0 {
-		return nil, []Note{t.note(o, fields[0], Change, "a waypoint compares destination.ip with the address of the Service and not of the pod")}
+		return nil, []Note{m.note(o, fields[0], Change, "a waypoint compares destination.ip with the address of the Service and not of the pod")}
 	}
 	base := podmap.CopyMap(o.value)
 	delete(base, "status")
 	spec := child(base, "spec")
 	selector := withoutSidecarLabel(podmap.StringMap(podmap.MapAt(spec, "selector")["matchLabels"]))
 	delete(spec, "selector")
-	child(child(base, "metadata"), "annotations")[copyOf] = copyName(o, namespace)
-	if o.namespace == t.options.RootNamespace && isForClass(o) {
-		_, notes = t.targets(o, namespace, selector)
+	child(child(base, "metadata"), "annotations")[copyOf] = copyName(o, m.namespace)
+	if o.namespace == m.options.RootNamespace && isForClass(o) {
+		_, notes = m.targets(o, selector)
 		return named(o, []map[string]any{withTargets(base, classTarget())}), notes
 	}
-	if o.namespace != namespace {
-		child(base, "metadata")["namespace"] = namespace
+	if o.namespace != m.namespace {
+		child(base, "metadata")["namespace"] = m.namespace
 	}
-	services, notes := t.targets(o, namespace, selector)
+	services, notes := m.targets(o, selector)
 	ports := len(ambient.PortFields(o.spec)) > 0
 	if len(selector) == 0 && !ports && waypoint.Namespace == o.namespace {
 		return named(o, []map[string]any{withTargets(base, gatewayTarget(waypoint.Name))}), notes
@@ -93,7 +93,7 @@ func (t *tree) copies(o *object, namespace string, waypoint ambient.Reference) (
 	if len(services) == 0 {
 		return nil, notes
 	}
-	groups := t.groupByPorts(base, services)
+	groups := groupByPorts(m.tree, base, services)
 	action := ambient.Action(o.spec)
 	for _, g := range groups {
 		if (action == "DENY" || action == "CUSTOM") && podmap.MapAt(g.policy, "spec")["rules"] == nil {
@@ -148,14 +148,14 @@ func named(o *object, copies []map[string]any) []map[string]any {
 }
 
 // targets returns the Services whose pods a policy is for, with a note for each pod and Service for which that is not the same.
-func (t *tree) targets(o *object, namespace string, selector map[string]string) (services []*object, notes []Note) {
+func (m move) targets(o *object, selector map[string]string) (services []*object, notes []Note) {
 	reached := map[*object]bool{}
-	for _, s := range t.services(namespace) {
+	for _, s := range m.services(m.namespace) {
 		inside, outside := 0, ""
 		if len(selector) > 0 && hasLabels(podmap.StringMap(s.spec["selector"]), selector) {
 			inside++ // whatever pods it selects have the labels
 		}
-		for _, p := range t.selected(s) {
+		for _, p := range m.selected(s) {
 			if hasLabels(p.podLabels, selector) {
 				inside++
 				reached[p.object] = true
@@ -168,16 +168,16 @@ func (t *tree) targets(o *object, namespace string, selector map[string]string) 
 		}
 		services = append(services, s)
 		if outside != "" {
-			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s also selects %s, which the policy is not for: the copy is for all requests to the Service", s, outside)))
+			notes = append(notes, m.note(o, "spec.selector", Change, fmt.Sprintf("%s also selects %s, which the policy is not for: the copy is for all requests to the Service", s, outside)))
 		}
 	}
-	for _, p := range t.workloads(namespace) {
-		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(allPorts(p)) > 0 && !isKept(t, o, p) {
-			notes = append(notes, t.note(o, "spec.selector", Change, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and the policy ends for it", p.object)))
+	for _, p := range m.workloads(m.namespace) {
+		if hasLabels(p.podLabels, selector) && !reached[p.object] && len(allPorts(p)) > 0 && !isKept(m.tree, o, p) {
+			notes = append(notes, m.note(o, "spec.selector", Change, fmt.Sprintf("%s has no Service with an address: its requests pass no waypoint, and the policy ends for it", p.object)))
 		}
 	}
 	if len(selector) > 0 && len(services) == 0 && len(notes) == 0 {
-		notes = append(notes, t.note(o, "spec.selector", Change, "no Service among the files selects its pods: the waypoint needs one as the target"))
+		notes = append(notes, m.note(o, "spec.selector", Change, "no Service among the files selects its pods: the waypoint needs one as the target"))
 	}
 	return services, notes
 }
@@ -198,10 +198,10 @@ type portGroup struct {
 }
 
 // groupByPorts returns the policy for Services with the ports that a waypoint sees: those of the Service and not of the pod.
-func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []portGroup) {
+func groupByPorts(t *tree, policy map[string]any, services []*object) (out []portGroup) {
 	for _, s := range services {
 		mapped := podmap.CopyMap(policy)
-		t.mapPorts(podmap.MapAt(mapped, "spec"), s)
+		portMapper{s, t.selected(s)}.mapRules(podmap.MapAt(mapped, "spec"))
 		i := slices.IndexFunc(out, func(g portGroup) bool { return reflect.DeepEqual(g.policy, mapped) })
 		if i >= 0 && slices.ContainsFunc(out[i].services, func(have *object) bool { return have.name == s.name }) {
 			continue // another file has it too
@@ -214,12 +214,18 @@ func (t *tree) groupByPorts(policy map[string]any, services []*object) (out []po
 	return out
 }
 
-// mapPorts replaces the ports of pods in a policy's rules by those of a Service. A rule that matches no port of the Service is left out.
-func (t *tree) mapPorts(spec map[string]any, service *object) {
+// portMapper replaces ports of pods by those of a Service that lead to them.
+type portMapper struct {
+	service *object
+	pods    []podOf // that the Service selects
+}
+
+// mapRules changes the rules of a policy. A rule that matches no port of the Service is left out.
+func (m portMapper) mapRules(spec map[string]any) {
 	rules, _ := spec["rules"].([]any)
 	var kept []any
 	for _, rule := range podmap.Maps(rules) {
-		if t.mapRule(rule, service) {
+		if m.mapRule(rule) {
 			kept = append(kept, any(rule))
 		}
 	}
@@ -232,13 +238,13 @@ func (t *tree) mapPorts(spec map[string]any, service *object) {
 }
 
 // mapRule reports whether the rule can match a request to the Service.
-func (t *tree) mapRule(rule map[string]any, service *object) bool {
+func (m portMapper) mapRule(rule map[string]any) bool {
 	to, _ := rule["to"].([]any)
 	var operations []any
 	matchesAll := false
 	for _, one := range podmap.Maps(to) {
 		operation := podmap.MapAt(one, "operation")
-		if t.mapList(operation, service, "ports", "notPorts") {
+		if m.mapList(operation, "ports", "notPorts") {
 			operations = append(operations, any(one))
 			matchesAll = matchesAll || len(operation) == 0
 		}
@@ -255,7 +261,7 @@ func (t *tree) mapRule(rule map[string]any, service *object) bool {
 	var conditions []any
 	for _, one := range podmap.Maps(when) {
 		if text(one["key"]) == "destination.port" {
-			if !t.mapList(one, service, "values", "notValues") {
+			if !m.mapList(one, "values", "notValues") {
 				return false
 			}
 			if one["values"] == nil && one["notValues"] == nil {
@@ -274,13 +280,13 @@ func (t *tree) mapRule(rule map[string]any, service *object) bool {
 }
 
 // mapList maps one list of ports that have to match and one of those that must not, and reports whether the first can.
-func (t *tree) mapList(fields map[string]any, service *object, yes, no string) bool {
+func (m portMapper) mapList(fields map[string]any, yes, no string) bool {
 	for _, key := range []string{yes, no} {
 		list := textList(fields[key])
 		if len(list) == 0 {
 			continue
 		}
-		mapped := t.servicePorts(service, list)
+		mapped := m.servicePorts(list)
 		switch {
 		case len(mapped) > 0:
 			fields[key] = mapped
@@ -294,15 +300,14 @@ func (t *tree) mapList(fields map[string]any, service *object, yes, no string) b
 }
 
 // servicePorts returns the ports of a Service that lead to ports of its pods.
-func (t *tree) servicePorts(service *object, targets []string) (out []any) {
-	pods := t.selected(service)
-	for _, p := range podmap.Maps(service.spec["ports"]) {
+func (m portMapper) servicePorts(targets []string) (out []any) {
+	for _, p := range podmap.Maps(m.service.spec["ports"]) {
 		port, _ := number(p["port"])
 		target := port
 		if n, ok := number(p["targetPort"]); ok && n != 0 {
 			target = n
 		} else if name := text(p["targetPort"]); name != "" {
-			target = namedPort(pods, name)
+			target = namedPort(m.pods, name)
 		}
 		if slices.Contains(targets, strconv.FormatInt(target, 10)) {
 			out = append(out, strconv.FormatInt(port, 10))

@@ -42,7 +42,7 @@ func gaps(t *tree, n *Namespace, callers []string) (out []string) {
 
 // withoutService names the pods whose requests pass no waypoint, and the policies that end for them.
 func withoutService(t *tree, namespace string) (out []string) {
-	old := append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...)
+	old := append(replacedPolicies(t, namespace), rootPolicies(t, namespace)...)
 	done := map[string]bool{}
 	for _, p := range t.workloads(namespace) {
 		if done[p.name] || slices.ContainsFunc(t.services(namespace), func(s *object) bool { return hasLabels(p.podLabels, podmap.StringMap(s.spec["selector"])) }) {
@@ -68,7 +68,7 @@ func withoutService(t *tree, namespace string) (out []string) {
 func atZtunnel(t *tree, namespace string) string {
 	var parts []string
 	names := map[string][]string{}
-	for _, o := range append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...) {
+	for _, o := range append(replacedPolicies(t, namespace), rootPolicies(t, namespace)...) {
 		if o.key() != authorizationPolicies {
 			continue
 		}

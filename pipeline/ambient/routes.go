@@ -97,8 +97,8 @@ type unequalError struct{ field, message string }
 func (e *unequalError) Error() string { return e.message }
 
 // convert returns the HTTPRoute that means the same as a VirtualService at a waypoint, or an unequalError.
-func (t *tree) convert(v *object) (*converted, error) {
-	if err := t.checkHosts(v); err != nil {
+func convert(t *tree, v *object) (*converted, error) {
+	if err := checkHosts(t, v); err != nil {
 		return nil, err
 	}
 	c := &converter{tree: t, of: v}
@@ -132,7 +132,7 @@ func (t *tree) convert(v *object) (*converted, error) {
 }
 
 // checkHosts reports what keeps a VirtualService from being a route of Services.
-func (t *tree) checkHosts(v *object) error {
+func checkHosts(t *tree, v *object) error {
 	for _, key := range []string{"tcp", "tls"} {
 		if v.spec[key] != nil {
 			return errUnequal("spec."+key, "an HTTPRoute has no %s routes", key)
@@ -145,7 +145,7 @@ func (t *tree) checkHosts(v *object) error {
 		if other != v && other.namespace == v.namespace && other.name == v.name {
 			return errUnequal("metadata.name", "the files contain it more than once, and one of these is in the cluster")
 		}
-		if other != v && isForMesh(other) && t.sameService(v, other) {
+		if other != v && isForMesh(other) && sameService(t, v, other) {
 			return errUnequal("spec.hosts", "%s is for the same Service, and sidecars follow one of the two", other)
 		}
 	}
@@ -165,7 +165,7 @@ func (t *tree) checkHosts(v *object) error {
 }
 
 // sameService reports whether two VirtualServices have a Service in common.
-func (t *tree) sameService(a, b *object) bool {
+func sameService(t *tree, a, b *object) bool {
 	return slices.ContainsFunc(textList(a.spec["hosts"]), func(host string) bool {
 		s := t.serviceOf(a, host)
 		return s != nil && slices.ContainsFunc(textList(b.spec["hosts"]), func(other string) bool { return t.serviceOf(b, other) == s })

@@ -12,17 +12,17 @@ import (
 )
 
 // removeSidecars takes what asks for sidecars from the namespace and its pods, and the sidecars themselves from the manifests.
-func (t *tree) removeSidecars(namespace string) error {
-	if ns := t.namespaceObject(namespace); ns != nil && (ns.labels[injectionLabel] == "enabled" || ns.labels[revisionLabel] != "") {
+func (m move) removeSidecars() error {
+	if ns := m.namespaceObject(m.namespace); ns != nil && (ns.labels[injectionLabel] == "enabled" || ns.labels[revisionLabel] != "") {
 		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
 		delete(labels, injectionLabel)
 		delete(labels, revisionLabel)
-		t.change(ns, value)
+		m.change(ns, value)
 	}
-	for _, o := range t.of[namespace] {
+	for _, o := range m.of[m.namespace] {
 		if len(o.templates)+len(o.custom) > 0 {
-			if err := t.cleanWorkload(o); err != nil {
+			if err := m.cleanWorkload(o); err != nil {
 				return err
 			}
 		}
@@ -30,16 +30,16 @@ func (t *tree) removeSidecars(namespace string) error {
 	return nil
 }
 
-func (t *tree) cleanWorkload(o *object) error {
+func (m move) cleanWorkload(o *object) error {
 	value, templates := o.value, o.templates
-	if clean := t.cleanOf(o); clean != nil {
+	if clean := m.cleanOf(o); clean != nil {
 		object, err := clean.Object()
 		if err != nil {
 			return err
 		}
 		if !reflect.DeepEqual(object, o.value) {
 			value = object
-			if templates, err = t.registry.Templates(value); err != nil {
+			if templates, err = m.registry.Templates(value); err != nil {
 				return err
 			}
 		}
@@ -62,14 +62,14 @@ func (t *tree) cleanWorkload(o *object) error {
 		value = template.Write(value, pod)
 	}
 	if !reflect.DeepEqual(value, o.value) {
-		t.change(o, value)
+		m.change(o, value)
 	}
 	return nil
 }
 
 // cleanOf returns the document of an object without its sidecar, as the engine has it, or nil if that is not known.
-func (t *tree) cleanOf(o *object) *manifest.Document {
-	clean := t.files[o.file].Clean
+func (m move) cleanOf(o *object) *manifest.Document {
+	clean := m.files[o.file].Clean
 	if o.doc >= len(clean) || clean[o.doc] == nil {
 		return nil
 	}

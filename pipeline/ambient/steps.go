@@ -19,20 +19,26 @@ type Step struct {
 	Name string `json:"name"`
 	// Title describes it.
 	Title string `json:"title"`
-	apply func(*tree, string) error
+	apply func(move) error
+}
+
+// move is the move of one namespace, in a tree with the steps before. Its steps add changes to the tree.
+type move struct {
+	*tree
+	namespace string
 }
 
 // Steps are all steps in their order. Each is safe while the ones before it are in place, and leaves requests as they are.
 var Steps = []Step{
-	{"network", "Open NetworkPolicies for the tunnel, probes and waypoints", (*tree).openNetwork},
-	{"waypoint", "Add the waypoint", (*tree).addWaypoint},
-	{"routes", "Replace VirtualServices by HTTPRoutes, subsets by Services", (*tree).replaceRoutes},
-	{"policies", "Add copies of policies for the waypoint", (*tree).copyPolicies},
-	{"limit", "Let only pods with a sidecar enforce the old policies", (*tree).limitPolicies},
-	{"label", "Label the namespace and its pods for ambient mode", (*tree).labelNamespace},
-	{"sidecars", "Remove the sidecars, which restarts the pods", (*tree).removeSidecars},
-	{"cleanup", "Remove the old policies", (*tree).removePolicies},
-	{"enforce", "Let only the waypoint call the pods", (*tree).enforceWaypoint},
+	{"network", "Open NetworkPolicies for the tunnel, probes and waypoints", move.openNetwork},
+	{"waypoint", "Add the waypoint", move.addWaypoint},
+	{"routes", "Replace VirtualServices by HTTPRoutes, subsets by Services", move.replaceRoutes},
+	{"policies", "Add copies of policies for the waypoint", move.copyPolicies},
+	{"limit", "Let only pods with a sidecar enforce the old policies", move.limitPolicies},
+	{"label", "Label the namespace and its pods for ambient mode", move.labelNamespace},
+	{"sidecars", "Remove the sidecars, which restarts the pods", move.removeSidecars},
+	{"cleanup", "Remove the old policies", move.removePolicies},
+	{"enforce", "Let only the waypoint call the pods", move.enforceWaypoint},
 }
 
 // StepNames are the names of Steps.
@@ -62,7 +68,7 @@ func makeStep(t *tree, name string) ([]File, []Note, error) {
 		if namespace == "" {
 			return nil, nil, errors.New("some workloads name no namespace; set --namespace")
 		}
-		if err := Steps[i].apply(t, namespace); err != nil {
+		if err := Steps[i].apply(move{t, namespace}); err != nil {
 			return nil, nil, fmt.Errorf("writing step %s of namespace %s: %w", name, namespace, err)
 		}
 	}
@@ -70,19 +76,19 @@ func makeStep(t *tree, name string) ([]File, []Note, error) {
 	return next, t.notes, err
 }
 
-func (t *tree) addWaypoint(namespace string) error {
-	need := t.needsWaypoint(namespace)
-	waypoint := t.waypointName(namespace)
-	if need == nil || t.hasWaypoint(namespace) || waypoint.Namespace != namespace {
+func (m move) addWaypoint() error {
+	need := m.needsWaypoint(m.namespace)
+	waypoint := m.waypointName(m.namespace)
+	if need == nil || m.hasWaypoint(m.namespace) || waypoint.Namespace != m.namespace {
 		return nil
 	}
-	after := t.namespaceObject(namespace)
+	after := m.namespaceObject(m.namespace)
 	if after == nil {
-		after = t.anchor(namespace, need)
+		after = m.anchor(need)
 	}
-	t.add(after, map[string]any{
+	m.add(after, map[string]any{
 		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
-		"metadata": map[string]any{"name": waypoint.Name, "namespace": namespace, "labels": map[string]any{ambient.WaypointFor: "service"}},
+		"metadata": map[string]any{"name": waypoint.Name, "namespace": m.namespace, "labels": map[string]any{ambient.WaypointFor: "service"}},
 		"spec": map[string]any{
 			"gatewayClassName": ambient.WaypointClass,
 			"listeners":        []any{map[string]any{"name": "mesh", "port": int64(ambient.TunnelPort), "protocol": "HBONE"}},
@@ -98,27 +104,27 @@ func (t *tree) hasWaypoint(namespace string) bool {
 }
 
 // anchor returns an object of the namespace that new objects are written after.
-func (t *tree) anchor(namespace string, otherwise *object) *object {
-	if otherwise.namespace == namespace {
+func (m move) anchor(otherwise *object) *object {
+	if otherwise.namespace == m.namespace {
 		return otherwise
 	}
-	if all := t.of[namespace]; len(all) > 0 {
+	if all := m.of[m.namespace]; len(all) > 0 {
 		return all[0]
 	}
 	return otherwise
 }
 
-func (t *tree) replaceRoutes(namespace string) error {
+func (m move) replaceRoutes() error {
 	done := map[string]bool{}
-	for _, v := range t.in(namespace, virtualServices) {
-		if !isForMesh(v) || changesNothing(t, v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool {
-			return t.serviceOf(v, host) != nil || isServed(t, v, host, namespace)
+	for _, v := range m.in(m.namespace, virtualServices) {
+		if !isForMesh(v) || changesNothing(m.tree, v) || !slices.ContainsFunc(textList(v.spec["hosts"]), func(host string) bool {
+			return m.serviceOf(v, host) != nil || isServed(m.tree, v, host, m.namespace)
 		}) {
 			continue
 		}
-		c, err := t.convert(v)
+		c, err := convert(m.tree, v)
 		if unequal := new(unequalError); errors.As(err, &unequal) {
-			t.notes = append(t.notes, t.note(v, unequal.field, Stays, "it stays: "+unequal.message))
+			m.notes = append(m.notes, m.note(v, unequal.field, Stays, "it stays: "+unequal.message))
 			continue
 		}
 		if err != nil {
@@ -129,43 +135,43 @@ func (t *tree) replaceRoutes(namespace string) error {
 				continue
 			}
 			done[s.name] = true
-			t.add(s.of, s.service)
+			m.add(s.of, s.service)
 			if s.rule != nil {
-				t.add(s.of, s.rule)
+				m.add(s.of, s.rule)
 			}
 		}
-		t.addLike(v, c.route)
+		m.addLike(v, c.route)
 		if rest, left := withoutMesh(v); left {
-			t.change(v, rest)
+			m.change(v, rest)
 		} else {
-			t.remove(v)
+			m.remove(v)
 		}
 	}
 	return nil
 }
 
-func (t *tree) copyPolicies(namespace string) error {
-	noteAuthorizers(t, namespace)
-	if t.needsWaypoint(namespace) == nil {
+func (m move) copyPolicies() error {
+	noteAuthorizers(m.tree, m.namespace)
+	if m.needsWaypoint(m.namespace) == nil {
 		return nil
 	}
-	waypoint := t.waypointName(namespace)
-	for _, o := range append(t.replacedPolicies(namespace), rootPolicies(t, namespace)...) {
-		keepAtPods(t, o, namespace)
-		if t.isCopied(o, namespace) {
-			if o.namespace != namespace && isForClass(o) { // the copy is of another namespace's move
-				_, notes := t.targets(o, namespace, nil)
-				t.notes = append(t.notes, notes...)
+	waypoint := m.waypointName(m.namespace)
+	for _, o := range append(replacedPolicies(m.tree, m.namespace), rootPolicies(m.tree, m.namespace)...) {
+		keepAtPods(m.tree, o, m.namespace)
+		if m.isCopied(o) {
+			if o.namespace != m.namespace && isForClass(o) { // the copy is of another namespace's move
+				_, notes := m.targets(o, nil)
+				m.notes = append(m.notes, notes...)
 			}
 			continue
 		}
-		copies, notes := t.copies(o, namespace, waypoint)
-		t.notes = append(t.notes, notes...)
+		copies, notes := m.copies(o, waypoint)
+		m.notes = append(m.notes, notes...)
 		for _, c := range copies {
-			if text(podmap.MapAt(c, "metadata")["namespace"]) == namespace && o.namespace != namespace {
-				t.add(t.anchor(namespace, o), c)
+			if text(podmap.MapAt(c, "metadata")["namespace"]) == m.namespace && o.namespace != m.namespace {
+				m.add(m.anchor(o), c)
 			} else {
-				t.addLike(o, c)
+				m.addLike(o, c)
 			}
 		}
 	}
@@ -180,7 +186,7 @@ func rootPolicies(t *tree, namespace string) (out []*object) {
 	}
 	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
 		for _, o := range t.in(root, key) {
-			if isMeshWide(o) && key != wasmPlugins && t.isReplaced(o) || t.selectsIn(o, namespace) && isReplaceable(t, o, namespace) {
+			if isMeshWide(o) && key != wasmPlugins && t.isReplaced(o) || selectsIn(t, o, namespace) && isReplaceable(t, o, namespace) {
 				out = append(out, o)
 			}
 		}
@@ -233,33 +239,33 @@ func isKept(t *tree, o *object, p podOf) bool {
 }
 
 // selectsIn reports whether the selector of a policy of the root namespace selects pods of a namespace.
-func (t *tree) selectsIn(o *object, namespace string) bool {
+func selectsIn(t *tree, o *object, namespace string) bool {
 	selector := withoutSidecarLabel(selectorOf(o))
 	return len(selector) > 0 && slices.ContainsFunc(t.workloads(namespace), func(p podOf) bool { return hasLabels(p.podLabels, selector) })
 }
 
 // isCopied reports whether a copy of a policy for a namespace is among the files or the changes.
-func (t *tree) isCopied(o *object, namespace string) bool {
-	name, in := copyName(o, namespace), namespace
+func (m move) isCopied(o *object) bool {
+	name, in := copyName(o, m.namespace), m.namespace
 	if name == o.name {
 		in = o.namespace
 	}
-	for _, other := range t.in(in, o.key()) {
+	for _, other := range m.in(in, o.key()) {
 		if other.annotations[copyOf] == name {
 			return true
 		}
 	}
-	return slices.ContainsFunc(t.pending, func(e edit) bool {
+	return slices.ContainsFunc(m.pending, func(e edit) bool {
 		return len(e.after) > 0 && e.at.namespace == in && text(e.after[0]["kind"]) == o.kind &&
 			text(podmap.MapAt(e.after[0], "metadata", "annotations")[copyOf]) == name
 	})
 }
 
-func (t *tree) limitPolicies(namespace string) error {
-	waypoint := t.waypointName(namespace)
+func (m move) limitPolicies() error {
+	waypoint := m.waypointName(m.namespace)
 	principal := principalOf(waypoint)
-	old := t.in(namespace, authorizationPolicies)
-	for _, o := range rootPolicies(t, namespace) {
+	old := m.in(m.namespace, authorizationPolicies)
+	for _, o := range rootPolicies(m.tree, m.namespace) {
 		if o.key() == authorizationPolicies {
 			principal = "*/sa/" + waypoint.Name
 			old = append(old, o)
@@ -267,16 +273,16 @@ func (t *tree) limitPolicies(namespace string) error {
 	}
 	for _, o := range old {
 		who := principalOf(waypoint)
-		if o.namespace != namespace {
+		if o.namespace != m.namespace {
 			who = principal
 		}
-		if o.namespace == namespace && !t.isReplaced(o) || !t.isCopied(o, namespace) {
+		if o.namespace == m.namespace && !m.isReplaced(o) || !m.isCopied(o) {
 			continue
 		}
 		if value, ok := limited(o, who, waypoint.Namespace+"/"+waypoint.Name); ok {
-			t.change(o, value)
+			m.change(o, value)
 			if ambient.Action(o.spec) == "CUSTOM" { // Istio refuses exceptions for a client there
-				t.notes = append(t.notes, t.note(o, "spec.action", Info, "while pods move, the waypoint asks the authorizer and a sidecar asks it again, "+
+				m.notes = append(m.notes, m.note(o, "spec.action", Info, "while pods move, the waypoint asks the authorizer and a sidecar asks it again, "+
 					"about the waypoint as the client; the second answer must not depend on who calls"))
 			}
 		}
@@ -284,20 +290,20 @@ func (t *tree) limitPolicies(namespace string) error {
 	return nil
 }
 
-func (t *tree) labelNamespace(namespace string) error {
-	ns := t.namespaceObject(namespace)
-	noteManagedMesh(t, ns)
-	waypoint := t.waypointName(namespace)
+func (m move) labelNamespace() error {
+	ns := m.namespaceObject(m.namespace)
+	noteManagedMesh(m.tree, ns)
+	waypoint := m.waypointName(m.namespace)
 	wanted := []string{ambient.DataplaneMode + "=" + ambient.Ambient}
-	if t.needsWaypoint(namespace) != nil {
+	if m.needsWaypoint(m.namespace) != nil {
 		wanted = append(wanted, ambient.UseWaypoint+"="+waypoint.Name)
-		if labelForGateways(t, namespace) {
+		if labelForGateways(m.tree, m.namespace) {
 			wanted = append(wanted, ambient.IngressUseWaypoint+"=true")
 		}
 	}
 	if ns == nil {
 		message := "the Namespace is not among the files; label it where it is kept: " + strings.Join(wanted, " ")
-		t.notes = append(t.notes, Note{Namespace: namespace, Level: Elsewhere, Message: message})
+		m.notes = append(m.notes, Note{Namespace: m.namespace, Level: Elsewhere, Message: message})
 	} else {
 		value := podmap.CopyMap(ns.value)
 		labels := child(child(value, "metadata"), "labels")
@@ -305,17 +311,17 @@ func (t *tree) labelNamespace(namespace string) error {
 			key, setting, _ := strings.Cut(one, "=")
 			labels[key] = setting
 		}
-		t.change(ns, value)
+		m.change(ns, value)
 	}
-	for _, o := range t.of[namespace] {
-		t.keepOut(o)
+	for _, o := range m.of[m.namespace] {
+		m.keepOut(o)
 	}
 	return nil
 }
 
 // keepOut labels the pods that have no sidecar by their own wish, so that they stay out of the mesh.
-func (t *tree) keepOut(o *object) {
-	value := t.current(o)
+func (m move) keepOut(o *object) {
+	value := m.current(o)
 	changed := false
 	for _, template := range slices.Concat(o.templates, o.custom) {
 		labels := podmap.StringMap(podmap.MapAt(template.Pod, "metadata", "labels"))
@@ -329,34 +335,34 @@ func (t *tree) keepOut(o *object) {
 		changed = true
 	}
 	if changed {
-		t.change(o, value)
+		m.change(o, value)
 	}
 }
 
-func (t *tree) removePolicies(namespace string) error {
-	for _, o := range t.replacedPolicies(namespace) {
-		if t.isCopied(o, namespace) {
-			t.remove(o)
+func (m move) removePolicies() error {
+	for _, o := range replacedPolicies(m.tree, m.namespace) {
+		if m.isCopied(o) {
+			m.remove(o)
 		}
 	}
 	return nil
 }
 
 // enforceWaypoint adds a policy for ztunnel to each set of pods whose policies a waypoint enforces.
-func (t *tree) enforceWaypoint(namespace string) error {
+func (m move) enforceWaypoint() error {
 	done := map[string]bool{}
 	for _, key := range []string{authorizationPolicies, requestAuthentications, wasmPlugins} {
-		for _, o := range t.in(namespace, key) {
+		for _, o := range m.in(m.namespace, key) {
 			for _, target := range ambient.Targets(o.spec) {
 				if o.annotations[copyOf] != "" && o.annotations[dryRun] != "true" { // a dry run enforces nothing
-					admitWaypoint(t, o, target, done)
+					admitWaypoint(m.tree, o, target, done)
 				}
 			}
 		}
 	}
-	if slices.ContainsFunc(rootPolicies(t, namespace), func(o *object) bool { return isForClass(o) && t.isCopied(o, namespace) }) {
-		for _, s := range t.services(namespace) {
-			admitWaypoint(t, s, ambient.TargetReference{Kind: "Service", Name: s.name}, done)
+	if slices.ContainsFunc(rootPolicies(m.tree, m.namespace), func(o *object) bool { return isForClass(o) && m.isCopied(o) }) {
+		for _, s := range m.services(m.namespace) {
+			admitWaypoint(m.tree, s, ambient.TargetReference{Kind: "Service", Name: s.name}, done)
 		}
 	}
 	return nil
