@@ -26,7 +26,6 @@ const (
 var methodExceptions = map[string]int{
 	"fn/engine.Injector":                               27,
 	"fn/internal/cluster.Cluster":                      28,
-	"pipeline/render/engine/apiserver.checker":         44,
 	"pipeline/render/engine/apiserver/chain.Admission": 28,
 }
 

@@ -25,8 +25,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
 
-// admissionCheck predicts the outcome of validating admission.
+// admissionCheck is a checker that predicts the outcome of validating admission.
 type admissionCheck struct {
+	*checker
 	policies *policy.Set
 	security *podSecurity
 	maker    *request.Maker
@@ -42,8 +43,8 @@ type admissionCheck struct {
 	notEvaluated map[policy.Lack]string
 }
 
-// newAdmission reads the policies, bindings and namespaces. The error is about the options.
-func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissionCheck, error) {
+// newAdmissionCheck reads the policies, bindings and namespaces. The error is about the options.
+func newAdmissionCheck(c *checker, objects []gate.Object, o gate.Options) (*admissionCheck, error) {
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (c *checker) newAdmission(objects []gate.Object, o gate.Options) (*admissio
 	}
 	known := slices.Concat(written, o.Catalog, objects) // those that come with the objects replace those of the cluster
 	a := &admissionCheck{
-		registry: registry, options: &o, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
+		checker: c, registry: registry, options: &o, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]gate.Object{},
 		problems: map[[2]string][]policy.Problem{},
 		maker:    &request.Maker{Server: server}, notEvaluated: map[policy.Lack]string{},
 	}
@@ -185,29 +186,29 @@ func (c *checker) convertedByName(kind schema.GroupKind) bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(d *definition) bool { return d.webhook })
 }
 
-// checkAdmission reports the verdicts of policies and Pod Security on the object and on the pods that would be
+// check reports the verdicts of policies and Pod Security on the object and on the pods that would be
 // created from it.
-func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
-	a, ref := c.admission, o.Ref()
+func (a *admissionCheck) check(ctx context.Context, o gate.Object) {
+	ref := o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
 	if !ok || ofOtherTools[kind.Group] || isEncrypted(o.Value) || isLocal(o.Value) {
 		return
 	}
 	if a.sources[[2]string{ref.Kind, ref.Name}].Value != nil && kind.Group == policy.Group {
-		c.checkPolicy(o, true)
+		a.checkPolicy(o, true)
 	}
 	r, err := a.makeRequest(o, kind)
 	if err != nil {
-		c.addUnread(o, err)
+		a.addUnread(o, err)
 		return
 	}
 	if kind.GroupVersionKind == request.PodKind.GroupVersionKind && r.Old == nil {
-		c.checkPod(ctx, o, r)
+		a.checkPod(ctx, o, r)
 		return
 	}
-	c.checkRequest(ctx, o, r)
+	a.checkRequest(ctx, o, r)
 	if ns, ok := r.Object.(*corev1.Namespace); ok {
-		c.checkSecurityLabels(o, ns)
+		a.checkSecurityLabels(o, ns)
 	}
 	templates, err := a.registry.Templates(o.Value)
 	if err != nil || kind.GroupVersionKind == request.PodKind.GroupVersionKind { // a change of a Pod
@@ -216,37 +217,37 @@ func (c *checker) checkAdmission(ctx context.Context, o gate.Object) {
 	for _, t := range templates {
 		pod, err := a.maker.PodOf(o.Value, t)
 		if err != nil {
-			c.addUnread(o, err)
+			a.addUnread(o, err)
 			continue
 		}
-		c.checkPod(ctx, o, pod)
+		a.checkPod(ctx, o, pod)
 	}
 }
 
 // checkPod reports the verdicts on a new pod as mutating admission makes it.
-func (c *checker) checkPod(ctx context.Context, o gate.Object, r *request.Request) {
+func (a *admissionCheck) checkPod(ctx context.Context, o gate.Object, r *request.Request) {
 	var trace *chain.Trace
 	if len(writtenPolicies(r)) > 0 {
 		trace = &chain.Trace{}
 	}
-	a := c.admission.chain.New(r, trace)
-	a.Mutate(ctx)
-	a.Again(ctx)
-	a.Finish()
-	for _, one := range a.NotEvaluated() {
-		if c.admission.notEvaluated[one] == "" {
-			c.admission.notEvaluated[one] = cmp.Or(r.Of, o.Ref().String())
+	mutation := a.chain.New(r, trace)
+	mutation.Mutate(ctx)
+	mutation.Again(ctx)
+	mutation.Finish()
+	for _, one := range mutation.NotEvaluated() {
+		if a.notEvaluated[one] == "" {
+			a.notEvaluated[one] = cmp.Or(r.Of, o.Ref().String())
 		}
 	}
-	checkWritten(c, o, r, a)
-	if a.Rejected != "" && !strings.HasPrefix(a.Rejected, "LimitRanger") { // lint reports these
-		message := a.Rejected
+	checkWritten(a.checker, o, r, mutation)
+	if mutation.Rejected != "" && !strings.HasPrefix(mutation.Rejected, "LimitRanger") { // lint reports these
+		message := mutation.Rejected
 		if r.Of != "" {
 			message = "the pods of " + r.Of + ": " + message
 		}
-		c.addFieldFinding(o, gate.CodeRejected, longestExistingPath(append(slices.Clone(r.Path), "spec"), o.Value), message)
+		a.addFieldFinding(o, gate.CodeRejected, longestExistingPath(append(slices.Clone(r.Path), "spec"), o.Value), message)
 	}
-	c.checkRequest(ctx, o, a.Request())
+	a.checkRequest(ctx, o, mutation.Request())
 }
 
 // makeRequest returns the request that creates the object, or changes it if it has an old state.
@@ -257,38 +258,38 @@ func (a *admissionCheck) makeRequest(o gate.Object, kind request.Kind) (*request
 	return a.maker.MakeUpdate(o.Value, o.Old, kind)
 }
 
-// checkUpdateAdmission reports the verdicts of policies on the change of an object alone.
-func (c *checker) checkUpdateAdmission(ctx context.Context, o gate.Object) {
-	a, ref := c.admission, o.Ref()
+// checkUpdate reports the verdicts of policies on the change of an object alone.
+func (a *admissionCheck) checkUpdate(ctx context.Context, o gate.Object) {
+	ref := o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
 	if !ok || a.policies.Empty() || ofOtherTools[kind.Group] || isEncrypted(o.Value) || gate.NotApplied(o.Value) != "" {
 		return
 	}
 	if r, err := a.makeRequest(o, kind); err == nil {
-		c.addDecisions(ctx, o, r)
+		a.addDecisions(ctx, o, r)
 	}
 }
 
 // addUnread reports that an object does not match its kind; the schema check reports where.
-func (c *checker) addUnread(o gate.Object, err error) {
-	if !c.admission.policies.Empty() {
-		c.addFieldFinding(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
+func (a *admissionCheck) addUnread(o gate.Object, err error) {
+	if !a.policies.Empty() {
+		a.addFieldFinding(o, gate.CodeNotEvaluated, nil, "no policy was evaluated, as the object cannot be read: "+err.Error())
 	}
 }
 
-func (c *checker) checkRequest(ctx context.Context, o gate.Object, r *request.Request) {
-	if !c.admission.options.Ignores("PodSecurity") {
-		c.checkPodSecurity(o, r)
+func (a *admissionCheck) checkRequest(ctx context.Context, o gate.Object, r *request.Request) {
+	if !a.options.Ignores("PodSecurity") {
+		a.checkPodSecurity(o, r)
 	}
-	c.addDecisions(ctx, o, r)
+	a.addDecisions(ctx, o, r)
 }
 
 // addDecisions reports the verdicts of policies on a request.
-func (c *checker) addDecisions(ctx context.Context, o gate.Object, r *request.Request) {
-	if c.admission.options.Ignores("ValidatingAdmissionPolicy") {
+func (a *admissionCheck) addDecisions(ctx context.Context, o gate.Object, r *request.Request) {
+	if a.options.Ignores("ValidatingAdmissionPolicy") {
 		return
 	}
-	for _, d := range c.admission.policies.Evaluate(ctx, r) {
+	for _, d := range a.policies.Evaluate(ctx, r) {
 		message := d.Message
 		if r.Of != "" {
 			message = "the pods of " + r.Of + ": " + message
@@ -309,7 +310,7 @@ func (c *checker) addDecisions(ctx context.Context, o gate.Object, r *request.Re
 		if r.Old != nil && code == gate.CodePolicyDenied && fn.MayBeReplaced(o.Value) {
 			code, message = gate.CodeUpdateReplaced, "the object is deleted and created again, as its change is rejected: "+message
 		}
-		c.addFieldFinding(o, code, longestExistingPath(path, o.Value), message)
+		a.addFieldFinding(o, code, longestExistingPath(path, o.Value), message)
 	}
 }
 
@@ -325,17 +326,17 @@ func longestExistingPath(path []any, object any) []any {
 
 // checkPolicy reports problems of a policy or binding; expensive checks run only for those that are checked
 // themselves.
-func (c *checker) checkPolicy(o gate.Object, types bool) {
+func (a *admissionCheck) checkPolicy(o gate.Object, types bool) {
 	ref := o.Ref()
-	for _, p := range c.admission.problems[[2]string{ref.Kind, ref.Name}] {
-		c.addFieldFinding(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
+	for _, p := range a.problems[[2]string{ref.Kind, ref.Name}] {
+		a.addFieldFinding(o, gate.CodeInvalidPolicy, p.Path, strings.Join(strings.Fields(p.Message), " "))
 	}
 	if !types || !policy.IsPolicy(request.ParseKind(ref.APIVersion, ref.Kind)) {
 		return
 	}
-	for _, p := range c.admission.policies.CheckTypes(ref.Name, c.schemaOf) {
+	for _, p := range a.policies.CheckTypes(ref.Name, a.schemaOf) {
 		field, _ := p.Path[0].(string)
-		c.addFieldFinding(o, gate.CodePolicyTypes, fieldPath(field, o.Value), strings.Join(strings.Fields(p.Message), " "))
+		a.addFieldFinding(o, gate.CodePolicyTypes, fieldPath(field, o.Value), strings.Join(strings.Fields(p.Message), " "))
 	}
 }
 
@@ -350,14 +351,13 @@ func (c *checker) schemaOf(kind schema.GroupVersionKind) *spec.Schema {
 	return version.structural.ToKubeOpenAPI()
 }
 
-// finishAdmission reports what was not evaluated, at the policy or binding that is the reason, and the problems of
+// finish reports what was not evaluated, at the policy or binding that is the reason, and the problems of
 // those in the catalog.
-func (c *checker) finishAdmission(catalog []gate.Object) {
-	a := c.admission
+func (a *admissionCheck) finish(catalog []gate.Object) {
 	for _, o := range catalog {
 		ref := o.Ref()
 		if s, ok := a.sources[[2]string{ref.Kind, ref.Name}]; ok && s.File == o.File {
-			c.checkPolicy(o, false)
+			a.checkPolicy(o, false)
 		}
 	}
 	gaps := a.policies.Gaps()
@@ -369,17 +369,17 @@ func (c *checker) finishAdmission(catalog []gate.Object) {
 			key = [2]string{"ValidatingAdmissionPolicyBinding", g.Binding}
 		}
 		o := a.sources[key]
-		c.addFieldFinding(o, gate.CodeNotEvaluated, longestExistingPath(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
+		a.addFieldFinding(o, gate.CodeNotEvaluated, longestExistingPath(fieldPath(g.Path, o.Value), o.Value), fmt.Sprintf("%s %s %s", key[0], key[1], gaps[g]))
 	}
 	for _, one := range slices.SortedFunc(maps.Keys(a.notEvaluated), func(x, y policy.Lack) int { return cmp.Compare(x.String(), y.String()) }) {
-		c.addFieldFinding(a.sources[[2]string{one.Kind, one.Name}], gate.CodeNotEvaluated, nil,
+		a.addFieldFinding(a.sources[[2]string{one.Kind, one.Name}], gate.CodeNotEvaluated, nil,
 			fmt.Sprintf("%s (first for %s)", one, a.notEvaluated[one]))
 	}
 	unbound := a.policies.Unbound()
 	for _, name := range slices.Sorted(maps.Keys(unbound)) {
 		o := a.sources[[2]string{"ValidatingAdmissionPolicyBinding", name}]
 		if problems := a.problems[[2]string{"ValidatingAdmissionPolicy", unbound[name]}]; len(problems) == 0 {
-			c.addFieldFinding(o, gate.CodeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
+			a.addFieldFinding(o, gate.CodeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
 				"ValidatingAdmissionPolicyBinding %s was not evaluated: the policy %s is neither among the objects nor in --policies",
 				name, unbound[name]))
 		}

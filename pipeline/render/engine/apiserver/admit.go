@@ -50,7 +50,8 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 	}
 	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
 	c.addDefinitions(all, options.Catalog)
-	if c.admission, err = c.newAdmission(all, options); err != nil {
+	admission, err := newAdmissionCheck(c, all, options)
+	if err != nil {
 		return nil, err
 	}
 	c.results = nil // findings about definitions are those of the gate
@@ -64,7 +65,7 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 	}
 	var out []render.AdmittedPod
 	for i, objects := range groups {
-		p := &prediction{checker: c, why: asked.Why, created: asked.Created, written: written}
+		p := &prediction{admissionCheck: admission, why: asked.Why, created: asked.Created, written: written}
 		if p.webhooks, err = newWebhooks(policies[i], known); err != nil {
 			return nil, err
 		}
@@ -122,7 +123,7 @@ type kindAndName struct{ kind, namespace, name string }
 
 // prediction is the admission of the pods of one group.
 type prediction struct {
-	*checker
+	*admissionCheck
 
 	why      bool
 	created  bool
@@ -152,7 +153,7 @@ func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) er
 		if isEncrypted(o.Value) || isLocal(o.Value) {
 			continue
 		}
-		templates, err := p.admission.registry.Templates(o.Value)
+		templates, err := p.registry.Templates(o.Value)
 		if err != nil {
 			continue // the gate reports what is wrong with it
 		}
@@ -165,7 +166,7 @@ func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) er
 
 // complete runs the webhooks for pods that have passed the steps before, and the second round for all.
 func (p *prediction) complete(ctx context.Context, called, all []*predicted) error {
-	if err := p.webhooks.call(ctx, p.admission, called); err != nil {
+	if err := p.webhooks.call(ctx, p.admissionCheck, called); err != nil {
 		return err
 	}
 	for _, one := range all {
@@ -173,7 +174,7 @@ func (p *prediction) complete(ctx context.Context, called, all []*predicted) err
 			continue
 		}
 		changed := one.Again(ctx)
-		p.webhooks.nameUnknown(p.admission, one, changed)
+		p.webhooks.nameUnknown(p.admissionCheck, one, changed)
 		one.Finish()
 	}
 	return nil
@@ -190,7 +191,7 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 		one.unread = "reading the pod: " + err.Error()
 		return one
 	}
-	one.Admission = p.admission.chain.New(r, one.trace)
+	one.Admission = p.chain.New(r, one.trace)
 	p.first(ctx, one)
 	return one
 }
@@ -206,9 +207,9 @@ func (p *prediction) first(ctx context.Context, one *predicted) {
 // podRequest returns the request that creates the pod.
 func (p *prediction) podRequest(o gate.Object, t workload.Template) (*request.Request, error) {
 	if len(t.Path) == 0 {
-		return p.admission.maker.Make(o.Value, request.PodKind)
+		return p.maker.Make(o.Value, request.PodKind)
 	}
-	return p.admission.maker.PodOf(o.Value, t)
+	return p.maker.PodOf(o.Value, t)
 }
 
 // finish returns the answer for a pod, after the steps that validate.
@@ -258,14 +259,14 @@ func (p *prediction) validate(ctx context.Context, one *predicted, out *render.A
 		}
 	}
 	p.results = nil
-	for gap, text := range p.admission.policies.Gaps() {
+	for gap, text := range p.policies.Gaps() {
 		kind := "ValidatingAdmissionPolicy " + gap.Policy
 		if gap.Policy == "" {
 			kind = "ValidatingAdmissionPolicyBinding " + gap.Binding
 		}
 		out.Missing = append(out.Missing, kind+" "+text)
 	}
-	p.admission.policies.ForgetGaps()
+	p.policies.ForgetGaps()
 }
 
 // placeOf returns where the object of a cause is written.

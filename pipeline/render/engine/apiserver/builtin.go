@@ -6,7 +6,6 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -73,26 +70,6 @@ func (c *checker) checkMetadata(o gate.Object, namespaced bool, name validation.
 
 // maxGeneratedBase is how much of generateName is used (source: pkg/storage/names of k8s.io/apiserver).
 const maxGeneratedBase = 58
-
-// addErrors adds what the API server's own code has found, but not that a field is missing which the schema asks for too.
-func (c *checker) addErrors(o gate.Object, code string, errs field.ErrorList) {
-	for _, err := range errs {
-		path := fieldPath(err.Field, o.Value)
-		if err.Type == field.ErrorTypeRequired && c.isReported(o, path) {
-			continue
-		}
-		c.addFieldFinding(o, code, path, errorMessage(o, err))
-	}
-}
-
-// isReported reports whether a finding already covers the object's missing field.
-func (c *checker) isReported(o gate.Object, path []any) bool {
-	name := workload.FieldString(path)
-	return slices.ContainsFunc(c.results, func(r result.Result) bool {
-		return r.Tags[result.TagCode] == gate.CodeRequired && r.Field != nil && r.Field.Path == name && *r.ResourceRef == namedRef(o) &&
-			(o.File == nil || r.File != nil && r.File.Path == o.File.Path && r.File.Index == o.File.Index)
-	})
-}
 
 // nameRule returns what names of a kind must be (source: the Validate functions of k8s.io/kubernetes/pkg/apis/*/validation). Of kinds
 // that are not listed here it asks only what all names have in common.

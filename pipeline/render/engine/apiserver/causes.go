@@ -76,7 +76,7 @@ func (p *prediction) nameCauses(ctx context.Context, pods []render.AdmittedPod) 
 
 // without returns a pod that is to be admitted without a cause; nil if it cannot be.
 func (p *prediction) without(one *predicted, c cause) *predicted {
-	cluster := p.admission.chain
+	cluster := p.chain
 	if c.name != one.injectedBy && c.annotation == "" {
 		cluster = cluster.Without(c.name)
 	}

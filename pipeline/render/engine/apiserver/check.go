@@ -14,7 +14,6 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/definitions"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
@@ -29,10 +28,14 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 	if o.Published {
 		objects = withoutLocal(objects)
 	}
-	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind][]*definition{}, known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions}
+	c := &checker{
+		report: report{severities: o.Severities}, server: server, definitions: map[groupKind][]*definition{},
+		known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions,
+	}
 	c.addDefinitions(objects, o.Catalog)
+	var admission *admissionCheck
 	if !o.SkipAdmission {
-		if c.admission, err = c.newAdmission(objects, o); err != nil {
+		if admission, err = newAdmissionCheck(c, objects, o); err != nil {
 			return nil, err
 		}
 	}
@@ -60,14 +63,14 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 		switch {
 		case o.SkipAdmission:
 		case o.UpdatesOnly:
-			c.checkUpdateAdmission(ctx, object)
+			admission.checkUpdate(ctx, object)
 		default:
-			c.checkAdmission(ctx, object)
+			admission.check(ctx, object)
 		}
 		slices.SortStableFunc(c.results[first:], func(a, b result.Result) int { return cmp.Compare(lineOfResult(a), lineOfResult(b)) })
 	}
 	if !o.SkipAdmission && !o.UpdatesOnly {
-		c.finishAdmission(o.Catalog)
+		admission.finish(o.Catalog)
 	}
 	return c.results, nil
 }
@@ -82,38 +85,17 @@ func lineOfResult(r result.Result) int {
 
 // checker is one check.
 type checker struct {
+	report
 	server      *openapi.Server
-	severities  gate.Severities
 	definitions map[groupKind][]*definition // those that differ, in the order of the objects
 	known       map[groupKind]*knownKind    // those that are built in, as far as they were looked for
 	library     definitions.Library
-	admission   *admissionCheck // nil where it is skipped
-	results     result.Results
 	// istioVersions are those that the policies follow.
 	istioVersions []string
 }
 
 // groupKind names a kind in all of its versions.
 type groupKind struct{ group, kind string }
-
-// addFieldFinding adds a finding about a field of the object, unless its rule is off.
-func (c *checker) addFieldFinding(o gate.Object, code string, path []any, message string) {
-	if severity := c.severities.Of(code); severity != "" {
-		c.addAs(o, code, severity, path, message)
-	}
-}
-
-// addAtMost adds a finding with at most the severity most.
-func (c *checker) addAtMost(o gate.Object, code string, most result.Severity, path []any, message string) {
-	severity := c.severities.Of(code)
-	switch {
-	case severity == "":
-	case severity == result.Error, severity == result.Warning && most == result.Info:
-		c.addAs(o, code, most, path, message)
-	default:
-		c.addAs(o, code, severity, path, message)
-	}
-}
 
 // namedRef names an object in findings: by its generateName if it has no name.
 func namedRef(o gate.Object) result.ResourceRef {
@@ -122,17 +104,6 @@ func namedRef(o gate.Object) result.ResourceRef {
 		ref.Name = result.GeneratedName(o.Value)
 	}
 	return ref
-}
-
-// addAs adds a finding of a severity.
-func (c *checker) addAs(o gate.Object, code string, severity result.Severity, path []any, message string) {
-	ref := namedRef(o)
-	r := result.Result{Severity: severity, Message: message, ResourceRef: &ref, Tags: map[string]string{result.TagCode: code}}
-	if len(path) > 0 {
-		r.Field = &result.Field{Path: workload.FieldString(path)}
-	}
-	r.File = o.Place(path)
-	c.results = append(c.results, r)
 }
 
 func groupOf(apiVersion string) string {

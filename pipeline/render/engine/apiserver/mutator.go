@@ -71,7 +71,7 @@ func newMutatorChain(text, version string) *mutatorChain {
 	}
 	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
 	c.addDefinitions(objects, nil)
-	if out.admissionCheck, err = c.newAdmission(objects, gate.Options{KubernetesVersion: version}); err != nil {
+	if out.admissionCheck, err = newAdmissionCheck(c, objects, gate.Options{KubernetesVersion: version}); err != nil {
 		return &mutatorChain{err: err}
 	}
 	for name := range out.chain.Namespaces {

@@ -74,26 +74,26 @@ func ParsePodSecurity(text string) (psa.LevelVersion, error) {
 
 // checkPodSecurity reports what the pod of the request violates. Levels that only warn are not looked at where the pod is refused anyway, as the API
 // server does it.
-func (c *checker) checkPodSecurity(o gate.Object, r *request.Request) {
+func (a *admissionCheck) checkPodSecurity(o gate.Object, r *request.Request) {
 	pod, ok := r.Object.(*corev1.Pod)
 	if !ok {
 		return
 	}
-	p := c.admission.security
+	p := a.security
 	policy := p.defaults
 	if ns := p.namespaces[r.Namespace]; ns != nil {
 		// What cannot be read counts as restricted; it is reported at the Namespace.
 		policy, _ = psa.PolicyToEvaluate(ns.Labels, p.defaults)
 	}
-	refused := c.addViolation(o, r, pod, policy.Enforce, gate.CodeSecurityEnforce)
-	if !refused && !c.addViolation(o, r, pod, policy.Warn, gate.CodeSecurityWarn) || policy.Audit != policy.Enforce && policy.Audit != policy.Warn {
-		c.addViolation(o, r, pod, policy.Audit, gate.CodeSecurityAudit)
+	refused := a.addViolation(o, r, pod, policy.Enforce, gate.CodeSecurityEnforce)
+	if !refused && !a.addViolation(o, r, pod, policy.Warn, gate.CodeSecurityWarn) || policy.Audit != policy.Enforce && policy.Audit != policy.Warn {
+		a.addViolation(o, r, pod, policy.Audit, gate.CodeSecurityAudit)
 	}
 }
 
 // addViolation reports whether the pod violates a level.
-func (c *checker) addViolation(o gate.Object, r *request.Request, pod *corev1.Pod, level psa.LevelVersion, code string) bool {
-	p := c.admission.security
+func (a *admissionCheck) addViolation(o gate.Object, r *request.Request, pod *corev1.Pod, level psa.LevelVersion, code string) bool {
+	p := a.security
 	checked := level
 	if checked.Version.Latest() || p.server.Older(checked.Version) { // the server has no newer checks than its own
 		checked.Version = p.server
@@ -111,7 +111,7 @@ func (c *checker) addViolation(o gate.Object, r *request.Request, pod *corev1.Po
 	if r.Of != "" {
 		message = "the pods of " + r.Of + ": " + message
 	}
-	c.addFieldFinding(o, code, append(slices.Clone(r.Path), p.violatingFieldPath(checked, pod)...), message)
+	a.addFieldFinding(o, code, append(slices.Clone(r.Path), p.violatingFieldPath(checked, pod)...), message)
 	return true
 }
 
@@ -152,11 +152,11 @@ func (p *podSecurity) violatingFieldPath(level psa.LevelVersion, pod *corev1.Pod
 }
 
 // checkSecurityLabels reports labels of a Namespace that the API server refuses.
-func (c *checker) checkSecurityLabels(o gate.Object, ns *corev1.Namespace) {
-	_, errs := psa.PolicyToEvaluate(ns.Labels, c.admission.security.defaults)
+func (a *admissionCheck) checkSecurityLabels(o gate.Object, ns *corev1.Namespace) {
+	_, errs := psa.PolicyToEvaluate(ns.Labels, a.security.defaults)
 	for _, err := range errs {
 		key := strings.TrimSuffix(strings.TrimPrefix(err.Field, "metadata.labels["), "]")
-		c.addFieldFinding(o, gate.CodeSecurityLabels, []any{"metadata", "labels", key}, err.ErrorBody())
+		a.addFieldFinding(o, gate.CodeSecurityLabels, []any{"metadata", "labels", key}, err.ErrorBody())
 	}
 }
 

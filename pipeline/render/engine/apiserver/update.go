@@ -178,16 +178,16 @@ func (c *checker) customUpdateErrors(ctx context.Context, o gate.Object) field.E
 	if d == nil || version.prepareValidators() != nil || d.webhook && o.Old["apiVersion"] != ref.APIVersion {
 		return nil
 	}
-	object, old := c.storedCustom(o.Value, d, version), c.storedCustom(o.Old, d, version)
+	object, old := storedCustom(o.Value, d, version), storedCustom(o.Old, d, version)
 	if object == nil || old == nil {
 		return nil
 	}
 	old["apiVersion"] = ref.APIVersion
-	return c.validateCustomUpdate(ctx, object, old, version)
+	return validateCustomUpdate(ctx, minorNumber(c.server.Minor), object, old, version)
 }
 
 // storedCustom returns a custom resource as the API server stores it; nil if it cannot be read.
-func (c *checker) storedCustom(value map[string]any, d *definition, v *definedVersion) map[string]any {
+func storedCustom(value map[string]any, d *definition, v *definedVersion) map[string]any {
 	object := storedCopy(value)
 	if object == nil {
 		return nil
@@ -208,10 +208,10 @@ const firstRatcheting = 30
 
 // validateCustomUpdate validates a change as the API server does (source: ValidateUpdate in pkg/registry/customresource/strategy.go of
 // k8s.io/apiextensions-apiserver).
-func (c *checker) validateCustomUpdate(ctx context.Context, object, old map[string]any, v *definedVersion) field.ErrorList {
+func validateCustomUpdate(ctx context.Context, minor uint, object, old map[string]any, v *definedVersion) field.ErrorList {
 	var options []customvalidation.ValidationOption
 	var ratcheting []cel.Option
-	if minorNumber(c.server.Minor) >= firstRatcheting {
+	if minor >= firstRatcheting {
 		correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
 		options, ratcheting = append(options, customvalidation.WithRatcheting(correlated)), append(ratcheting, cel.WithRatcheting(correlated))
 	}
