@@ -50,7 +50,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 	}
 	var env []string
 	for _, chart := range []struct{ name, path string }{{"istio-base", "base"}, {"istiod", "istio-control/istio-discovery"}} {
-		objects, err := c.renderIstioChart(ctx, chart.name, chart.path, values)
+		objects, err := renderIstioChart(ctx, c, chart.name, chart.path, values)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 		env = append(env, found...)
 	}
 	for _, r := range resources {
-		if err := c.pollUntilReady(ctx, func(ctx context.Context) error { return c.createOfNewKind(ctx, r) }); err != nil {
+		if err := c.pollUntilReady(ctx, func(ctx context.Context) error { return createOfNewKind(ctx, c, r) }); err != nil {
 			return fmt.Errorf("adding the %s %s: %w", r.GetKind(), r.GetName(), err)
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 }
 
 // createOfNewKind creates an object whose kind the API server may not know yet although its definition is stored.
-func (c *Cluster) createOfNewKind(ctx context.Context, obj *unstructured.Unstructured) error {
+func createOfNewKind(ctx context.Context, c *Cluster, obj *unstructured.Unstructured) error {
 	_, err := c.Create(ctx, obj)
 	if meta.IsNoMatchError(err) {
 		c.forgetKinds()
@@ -130,7 +130,7 @@ func withTag(values map[string]any) (map[string]any, error) {
 }
 
 // renderIstioChart renders a chart of Istio.
-func (c *Cluster) renderIstioChart(ctx context.Context, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
+func renderIstioChart(ctx context.Context, c *Cluster, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	request, err := json.Marshal(map[string]any{
 		"release": release, "chart": chart, "kubernetesVersion": c.programs.Kubernetes, "values": values,
 	})
@@ -259,7 +259,7 @@ func ownAddress() (string, error) {
 
 // checkRevisionInjects asks whether the webhook of a revision injects into a pod that wants it.
 func (c *Cluster) checkRevisionInjects(ctx context.Context, revision string) error {
-	made, err := c.dryRunRevisionPod(ctx, revision)
+	made, err := dryRunRevisionPod(ctx, c, revision)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (c *Cluster) checkRevisionInjects(ctx context.Context, revision string) err
 }
 
 // dryRunRevisionPod returns what the API server would store of a pod that wants to be injected by a revision.
-func (c *Cluster) dryRunRevisionPod(ctx context.Context, revision string) (*unstructured.Unstructured, error) {
+func dryRunRevisionPod(ctx context.Context, c *Cluster, revision string) (*unstructured.Unstructured, error) {
 	labels := map[string]string{"sidecar.istio.io/inject": "true"}
 	if revision != "" {
 		labels["istio.io/rev"] = revision

@@ -65,7 +65,7 @@ func (c *Cluster) markPods(ctx context.Context, revision string) error {
 		return err
 	}
 	return c.pollUntilReady(ctx, func(ctx context.Context) error {
-		pod, err := c.dryRunRevisionPod(ctx, revision)
+		pod, err := dryRunRevisionPod(ctx, c, revision)
 		if err == nil && pod.GetAnnotations()[mark] == "" {
 			return errors.New("the webhook does not set the mark yet")
 		}
