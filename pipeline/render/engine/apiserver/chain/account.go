@@ -37,10 +37,10 @@ func (a *Admission) account() (*corev1.ServiceAccount, error) {
 }
 
 // applyAccount sets the service account, mounts its token, and adds its pull secrets.
-func (a *Admission) applyAccount() error {
+func applyAccount(a *Admission) error {
 	spec := &a.Pod.Spec
 	if _, mirror := a.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-		return a.checkAccount()
+		return checkAccount(a)
 	}
 	detail := "serviceAccountName: " + spec.ServiceAccountName
 	done := a.Trace.begin(a, Cause{Step: accountStep})
@@ -68,7 +68,7 @@ func (a *Admission) applyAccount() error {
 		spec.ImagePullSecrets = slices.Clone(account.ImagePullSecrets)
 		done()
 	}
-	return a.checkAccount()
+	return checkAccount(a)
 }
 
 // mountsToken reports whether the pod mounts the token of its account, and what decides it.
@@ -123,7 +123,7 @@ func tokenSource() *corev1.ProjectedVolumeSource {
 }
 
 // checkAccount rejects pods that name what their account does not allow.
-func (a *Admission) checkAccount() error {
+func checkAccount(a *Admission) error {
 	spec := &a.Pod.Spec
 	if _, mirror := a.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return checkMirror(spec)

@@ -58,12 +58,12 @@ type plugin struct {
 
 // plugins are the ones that change or reject pods, in the order of the API server.
 var plugins = []plugin{
-	{name: "LimitRanger", admit: (*Admission).applyLimitRanges, validate: (*Admission).checkLimitRanges},
-	{name: "ServiceAccount", admit: (*Admission).applyAccount, validate: (*Admission).checkAccount},
-	{name: "PodNodeSelector", admit: (*Admission).applyNodeSelector, validate: (*Admission).applyNodeSelector},
-	{name: "Priority", admit: (*Admission).applyPriority},
-	{name: "DefaultTolerationSeconds", admit: (*Admission).applyTolerations},
-	{name: "RuntimeClass", admit: (*Admission).applyRuntimeClass, validate: (*Admission).checkRuntimeClass},
+	{name: "LimitRanger", admit: applyLimitRanges, validate: checkLimitRanges},
+	{name: "ServiceAccount", admit: applyAccount, validate: checkAccount},
+	{name: "PodNodeSelector", admit: applyNodeSelector, validate: applyNodeSelector},
+	{name: "Priority", admit: applyPriority},
+	{name: "DefaultTolerationSeconds", admit: applyTolerations},
+	{name: "RuntimeClass", admit: applyRuntimeClass, validate: checkRuntimeClass},
 }
 
 // Admission is one pod on its way through the chain.

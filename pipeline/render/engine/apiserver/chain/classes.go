@@ -26,7 +26,7 @@ type RuntimeClass = nodev1.RuntimeClass
 var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 // applyPriority sets the priority of the pod's class, or of the default class.
-func (a *Admission) applyPriority() error {
+func applyPriority(a *Admission) error {
 	spec := &a.Pod.Spec
 	value, preemption, known, err := a.priority()
 	if err != nil || !known {
@@ -99,7 +99,7 @@ func (a *Admission) defaultPriority() *PriorityClass {
 const defaultSeconds = 300
 
 // applyTolerations adds the tolerations of nodes that are not ready or not reachable.
-func (a *Admission) applyTolerations() error {
+func applyTolerations(a *Admission) error {
 	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		tolerated := slices.ContainsFunc(a.Pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 			return (t.Key == taint || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
@@ -135,7 +135,7 @@ func (a *Admission) runtimeClass() (*RuntimeClass, error) {
 var errOverhead = fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
 
 // applyRuntimeClass sets the overhead of the pod's class, and adds its node selector and tolerations.
-func (a *Admission) applyRuntimeClass() error {
+func applyRuntimeClass(a *Admission) error {
 	class, err := a.runtimeClass()
 	if class == nil || err != nil {
 		return err
@@ -211,7 +211,7 @@ func covers(t, other corev1.Toleration) bool {
 }
 
 // checkRuntimeClass rejects a pod whose overhead is not that of its class.
-func (a *Admission) checkRuntimeClass() error {
+func checkRuntimeClass(a *Admission) error {
 	class, err := a.runtimeClass()
 	switch {
 	case err != nil:
@@ -230,7 +230,7 @@ func (a *Admission) checkRuntimeClass() error {
 const nodeSelectorAnnotation = "scheduler.alpha.kubernetes.io/node-selector"
 
 // applyNodeSelector adds the node selector of the namespace, if the plugin is on.
-func (a *Admission) applyNodeSelector() error {
+func applyNodeSelector(a *Admission) error {
 	ns := a.cluster.Namespaces[a.request.Namespace]
 	if !a.cluster.NodeSelectors {
 		if ns != nil && ns.Annotations[nodeSelectorAnnotation] != "" {

@@ -55,7 +55,7 @@ const limitRangerAnnotation = "kubernetes.io/limit-ranger"
 
 // applyLimitRanges sets the missing requests and limits of containers. The API server takes the LimitRanges of a
 // namespace in no fixed order, so that of two with a default of one resource it is not known which counts.
-func (a *Admission) applyLimitRanges() error {
+func applyLimitRanges(a *Admission) error {
 	ranges := slices.Clone(a.cluster.LimitRanges[a.request.Namespace])
 	if len(ranges) == 0 && !a.cluster.isComplete("LimitRange") {
 		a.lack("the LimitRanges of namespace %s: one of them may set requests and limits", a.request.Namespace)
@@ -112,7 +112,7 @@ func addAbsent(list *corev1.ResourceList, from corev1.ResourceList) []string {
 }
 
 // checkLimitRanges rejects pods outside of the bounds.
-func (a *Admission) checkLimitRanges() error {
+func checkLimitRanges(a *Admission) error {
 	for _, one := range a.cluster.LimitRanges[a.request.Namespace] {
 		var errs []error
 		for _, item := range one.Items {
