@@ -136,18 +136,18 @@ func (in *Injector) alignObject(u *documentUnit, wanted map[manifest.Meta]*added
 		u.addResult(result.Error, "", "this object of a sidecar is there twice; remove one of them")
 	default:
 		w.exists = true
-		in.replaceObject(u, w.withOwnershipMark(meta))
+		u.replaceObject(in.mode, w.withOwnershipMark(meta))
 	}
 }
 
 // replaceObject edits an object of an earlier run.
-func (in *Injector) replaceObject(u *documentUnit, want map[string]any) {
+func (u *documentUnit) replaceObject(mode v1alpha1.Mode, want map[string]any) {
 	changed, err := u.rewriteDocument(u.doc, want)
 	switch {
 	case err != nil:
 		u.addError("", fmt.Errorf("writing the object of a sidecar: %w", err))
 	case bytes.Equal(changed.Raw(), u.doc.Raw()):
-	case in.mode == v1alpha1.ModeCheck:
+	case mode == v1alpha1.ModeCheck:
 		u.addResult(result.Error, "", "this is not what the sidecar adds; run the injection and commit its output")
 	default:
 		u.changed = changed

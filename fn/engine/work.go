@@ -71,12 +71,12 @@ func (in *Injector) injectUnit(u *documentUnit, plans []*compiledPolicy, s *clus
 func (in *Injector) injectTemplates(u *documentUnit, obj map[string]any, plans []*compiledPolicy, s *cluster) (original, wanted map[string]any, ok bool) {
 	rest, record, err := splitUndoRecord(obj)
 	if err != nil {
-		in.reportMissingTemplate(u, err)
+		u.reportMissingTemplate(in, err)
 		return nil, nil, false
 	}
 	templates, err := in.registry.Templates(rest)
 	if err != nil {
-		in.reportMissingTemplate(u, err)
+		u.reportMissingTemplate(in, err)
 		return nil, nil, false
 	}
 	original, wanted = rest, rest
@@ -240,7 +240,7 @@ func (in *Injector) writeUnit(u *documentUnit, obj, original, wanted map[string]
 }
 
 // reportMissingTemplate reports why a workload has no pod template here.
-func (in *Injector) reportMissingTemplate(u *documentUnit, err error) {
+func (u *documentUnit) reportMissingTemplate(in *Injector, err error) {
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {
 		u.outcomes = append(u.outcomes, in.newOutcome(u, elsewhere.Field, Skipped, elsewhere.Error()))

@@ -21,12 +21,6 @@ const (
 	methodLimit   = 25
 )
 
-// methodExceptions are the types with more methods than methodLimit, with the most that they may have. A type that is
-// split leaves the list.
-var methodExceptions = map[string]int{
-	"fn/engine.Injector": 27,
-}
-
 // functionFigures counts the functions of a tree without its tests.
 type functionFigures struct {
 	all, unexported, oneWord, threeWords, overLimit int
@@ -104,9 +98,9 @@ func (t *Tree) methodProblems() []Problem {
 	var problems []Problem
 	counts := t.methodCounts()
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if limit := max(methodLimit, methodExceptions[name]); counts[name] > limit {
+		if counts[name] > methodLimit {
 			message := fmt.Sprintf("it has %d methods, and may have %d: split it by responsibility", counts[name],
-				limit)
+				methodLimit)
 			problems = append(problems, Problem{Place: name, Message: message})
 		}
 	}

@@ -101,28 +101,6 @@ func TestMethods(t *testing.T) {
 	if want := "fn/lint.t: it has 26 methods, and may have 25: split it by responsibility"; len(found) != 1 || found[0].String() != want {
 		t.Errorf("26 methods: %v, want %s", found, want)
 	}
-	methodExceptions["fn/lint.t"] = 30
-	defer delete(methodExceptions, "fn/lint.t")
-	if found := problems(0, 30); len(found) > 0 {
-		t.Errorf("30 methods of a type that may have 30: %v", found)
-	}
-	if found := problems(0, 31); len(found) != 1 {
-		t.Errorf("31 methods of a type that may have 30: %v", found)
-	}
-}
-
-// TestMethodExceptions keeps the list at what types have.
-func TestMethodExceptions(t *testing.T) {
-	tree, err := ReadTree("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := tree.methodCounts()
-	for name, limit := range methodExceptions {
-		if got := counts[name]; got <= methodLimit || got < limit {
-			t.Errorf("%s has %d methods, and the list permits %d: lower or remove it", name, got, limit)
-		}
-	}
 }
 
 func TestFigures(t *testing.T) {
