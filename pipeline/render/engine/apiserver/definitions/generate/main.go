@@ -91,7 +91,7 @@ func (s source) write(ctx context.Context, dir string) (definitions.Product, err
 		if err != nil {
 			return product, fmt.Errorf("reading %s: %w", release, err)
 		}
-		name := strings.TrimPrefix(release, "v")
+		name := strings.TrimPrefix(strings.TrimPrefix(release, "release-"), "v")
 		product.Releases = append(product.Releases, name)
 		for _, d := range found {
 			same := slices.IndexFunc(all, func(o definitions.Definition) bool { return o.Kind == d.Kind && string(o.Object) == string(d.Object) })

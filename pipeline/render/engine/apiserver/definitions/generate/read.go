@@ -27,7 +27,7 @@ type source struct {
 	// From is a Go module, or the URL of a repository.
 	From     string
 	Licence  string
-	Releases []string // versions of the module or tags
+	Releases []string // versions of the module, tags, or branches that begin with release-
 	Paths    []string // directories and files
 }
 
@@ -107,8 +107,8 @@ func (s source) readModule(ctx context.Context, release string) (out []file, err
 	return out, nil
 }
 
-// readRepository fetches the tag of a repository.
-func (s source) readRepository(ctx context.Context, tag string) (out []file, err error) {
+// readRepository fetches the tag or the branch of a release of a repository.
+func (s source) readRepository(ctx context.Context, release string) (out []file, err error) {
 	dir, err := os.MkdirTemp("", "prerig-definitions-")
 	if err != nil {
 		return nil, err
@@ -124,7 +124,10 @@ func (s source) readRepository(ctx context.Context, tag string) (out []file, err
 		}
 		return text, nil
 	}
-	for _, args := range [][]string{{"init", "-q", "--bare"}, {"fetch", "-q", "--depth", "1", s.From, "refs/tags/" + tag}} {
+	for _, args := range [][]string{
+		{"init", "-q", "--bare"}, {"remote", "add", "origin", s.From}, {"config", "remote.origin.promisor", "true"},
+		{"fetch", "-q", "--depth", "1", "--filter", "blob:none", "origin", release}, // cat-file downloads what is read
+	} {
 		if _, err := git(args...); err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 func reduce(name string, text []byte) ([]definitions.Definition, error) {
 	var out []definitions.Definition
 	for _, document := range strings.Split("\n"+strings.ReplaceAll(string(text), "\r\n", "\n"), "\n---") {
-		if !strings.Contains(document, "kind: CustomResourceDefinition") {
+		if !strings.Contains(document, "CustomResourceDefinition") {
 			continue
 		}
 		var crd map[string]any
@@ -28,15 +28,44 @@ func reduce(name string, text []byte) ([]definitions.Definition, error) {
 			continue
 		}
 		object := reduceDefinition(crd)
+		spec := object["spec"].(map[string]any)
+		id := fmt.Sprint(spec["group"], "/", spec["names"].(map[string]any)["kind"])
+		if id == defaultedByPlugin {
+			continue
+		}
+		if id == servedByOpenShift {
+			removePatterns(object)
+		}
 		packed, err := json.Marshal(object)
 		if err != nil {
 			return nil, err
 		}
-		spec := object["spec"].(map[string]any)
-		kind, _ := spec["names"].(map[string]any)["kind"].(string)
-		out = append(out, definitions.Definition{Kind: fmt.Sprint(spec["group"], "/", kind), Object: packed})
+		out = append(out, definitions.Definition{Kind: id, Object: packed})
 	}
 	return out, nil
+}
+
+// The definition of defaultedByPlugin requires fields that an admission plugin of OpenShift sets, and servedByOpenShift has a
+// server of its own, which accepts an empty host.
+const (
+	defaultedByPlugin = "security.openshift.io/SecurityContextConstraints"
+	servedByOpenShift = "route.openshift.io/Route"
+)
+
+func removePatterns(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		if _, isKeyword := v["pattern"].(string); isKeyword {
+			delete(v, "pattern")
+		}
+		for _, child := range v {
+			removePatterns(child)
+		}
+	case []any:
+		for _, child := range v {
+			removePatterns(child)
+		}
+	}
 }
 
 // reduceDefinition leaves out what is for people and for controllers.

@@ -50,9 +50,49 @@ var sources = []source{
 	{"node-feature-discovery", "https://github.com/kubernetes-sigs/node-feature-discovery", apache, []string{"v0.18.3", "v0.19.0"}, []string{"deployment/base/nfd-crds"}},
 	{"silence-operator", "https://github.com/giantswarm/silence-operator", apache, []string{"v0.21.0"}, []string{bases}},
 	{"system-upgrade-controller", "https://github.com/rancher/system-upgrade-controller", apache, []string{"v0.20.1"}, []string{"pkg/crds/yaml/generated"}},
+	{
+		"openshift", "https://github.com/openshift/api", apache, []string{"release-4.18", "release-4.22"},
+		[]string{
+			"payload-manifests/crds", "console/v1/" + openShift, "helm/v1beta1/" + openShift, "imageregistry/v1/" + openShift, "machine/v1/" + openShift,
+			"machine/v1beta1/" + openShift, "operator/v1/" + openShift, "route/v1/" + openShift, "samples/v1/" + openShift,
+		},
+	},
+	{"operator-lifecycle-manager", "https://github.com/operator-framework/api", apache, []string{"v0.45.0"}, []string{"crds"}},
+	{"openshift-logging", "https://github.com/openshift/cluster-logging-operator", apache, []string{"release-6.6"}, []string{bases}},
+	{"openshift-nfd", "https://github.com/openshift/cluster-nfd-operator", apache, []string{"release-5.2"}, []string{bases}},
+	{
+		"open-cluster-management", "https://github.com/open-cluster-management-io/api", apache, []string{"v1.3.0"},
+		[]string{"addon/v1alpha1", "addon/v1beta1", "cluster/v1", "cluster/v1alpha1", "cluster/v1beta1", "cluster/v1beta2", "operator/v1", "work/v1", "work/v1alpha1"},
+	},
+	{"open-cluster-management-policies", "https://github.com/open-cluster-management-io/governance-policy-propagator", apache, []string{"v0.19.0"}, []string{"deploy/crds"}},
+	{"open-cluster-management-subscriptions", "https://github.com/open-cluster-management-io/multicloud-operators-subscription", apache, []string{"v0.16.0"}, []string{"deploy/common"}},
+	{"argocd-operator", "https://github.com/argoproj-labs/argocd-operator", apache, []string{"v0.15.0", "v0.18.0"}, []string{bases}},
+	{"rook", "https://github.com/rook/rook", apache, []string{"v1.18.0", "v1.20.6"}, []string{"deploy/examples/crds.yaml"}},
+	{"velero", "github.com/vmware-tanzu/velero", apache, []string{"v1.18.3"}, []string{"config/crd/v1/bases"}},
+	{"opentelemetry-operator", "https://github.com/open-telemetry/opentelemetry-operator", apache, []string{"v0.158.0"}, []string{bases}},
+	{"tekton", "https://github.com/tektoncd/pipeline", apache, []string{"v1.15.0"}, []string{"config/300-crds"}},
+	{"tekton-triggers", "https://github.com/tektoncd/triggers", apache, []string{"v0.37.0"}, []string{"config"}},
+	{"knative-operator", "https://github.com/knative/operator", apache, []string{"v0.50.0"}, []string{bases}},
+	{"crossplane", "https://github.com/crossplane/crossplane", apache, []string{"v1.20.0", "v2.3.4"}, []string{"cluster/crds"}},
+	{"cluster-api", "https://github.com/kubernetes-sigs/cluster-api", apache, []string{"v1.14.0"}, []string{"core/" + bases, "controlplane/kubeadm/" + bases, "bootstrap/kubeadm/" + bases}},
+	{"karpenter", "sigs.k8s.io/karpenter", apache, []string{"v1.15.0"}, []string{"pkg/apis/crds"}},
+	{"karpenter-aws", "github.com/aws/karpenter-provider-aws", apache, []string{"v1.15.2"}, []string{"pkg/apis/crds"}},
+	{"contour", "github.com/projectcontour/contour", apache, []string{"v1.33.8"}, []string{"examples/contour/01-crds.yaml"}},
+	{"argo-workflows", "github.com/argoproj/argo-workflows/v4", apache, []string{"v4.0.5"}, []string{"manifests/base/crds/full"}},
+	{"gatekeeper", "github.com/open-policy-agent/gatekeeper/v3", apache, []string{"v3.23.1"}, []string{"charts/gatekeeper/crds"}},
+	{"fleet", "https://github.com/rancher/fleet", apache, []string{"v0.12.0", "v0.16.1"}, []string{"charts/fleet-crd/templates"}},
+	{"strimzi", "https://github.com/strimzi/strimzi-kafka-operator", apache, []string{"0.48.0", "1.2.0"}, []string{"packaging/install/cluster-operator"}},
+	{"keycloak", "https://github.com/keycloak/keycloak-k8s-resources", apache, []string{"26.0.0"}, []string{"kubernetes"}},
+	{"crunchy-postgres", "https://github.com/CrunchyData/postgres-operator", apache, []string{"v5.8.9", "v6.0.3"}, []string{bases}},
+	{"zalando-postgres", "https://github.com/zalando/postgres-operator", mit, []string{"v1.14.0", "v2.0.1"}, []string{"charts/postgres-operator/crds"}},
+	{"onepassword", "https://github.com/1Password/onepassword-operator", mit, []string{"v1.12.0"}, []string{bases}},
+	{"sriov", "https://github.com/k8snetworkplumbingwg/sriov-network-operator", apache, []string{"v1.6.0"}, []string{bases}},
+	{"nmstate", "https://github.com/nmstate/kubernetes-nmstate", apache, []string{"v0.86.0"}, []string{"deploy/crds"}},
+	{"gpu-operator", "https://github.com/NVIDIA/gpu-operator", apache, []string{"v26.7.0"}, []string{bases}},
 }
 
 const (
 	bases      = "config/crd/bases"
+	openShift  = "zz_generated.crd-manifests"
 	ciliumCRDs = "pkg/k8s/apis/cilium.io/client/crds"
 )
