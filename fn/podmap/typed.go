@@ -101,12 +101,12 @@ func Unfilled(s *Schema, v any) *FieldError {
 	})
 }
 
-var placeholder = lazyregexp.New(`\$\{[^{}\n]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .-]*>|\{\{.*\}\}|@\w+@|%\w+%`)
+var placeholder = lazyregexp.New(`\$\{[^{}\n]+\}|\$\([\w.-]+\)|\$[A-Za-z_]|<[A-Za-z_][\w .:/#|-]*>|\{\{.*\}\}|@\w+@|%\w+%|__[A-Z][A-Z0-9_]*__`)
 
 // HasPlaceholder reports whether a text has what other tools replace: ${X} of Flux and envsubst, $(X) of kustomize's
-// vars, <X> and the like.
+// vars, <X>, <path:X#y> of Argo CD's Vault plugin, __X__ and the like.
 func HasPlaceholder(text string) bool {
-	return strings.ContainsAny(text, "$<{@%") && placeholder.MatchString(text)
+	return (strings.ContainsAny(text, "$<{@%") || strings.Contains(text, "__")) && placeholder.MatchString(text)
 }
 
 // firstProblem walks over a value, in order of the names, and returns the first field that has a problem.

@@ -191,7 +191,7 @@ func (c *checker) convertedByName(kind schema.GroupKind) bool {
 func (a *admissionCheck) check(ctx context.Context, o gate.Object) {
 	ref := o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
-	if !ok || ofOtherTools[kind.Group] || isEncrypted(o.Value) || isLocal(o.Value) {
+	if !ok || isForOtherTool(o) || isEncrypted(o.Value) || isLocal(o.Value) {
 		return
 	}
 	if a.sources[[2]string{ref.Kind, ref.Name}].Value != nil && kind.Group == policy.Group {
@@ -262,7 +262,7 @@ func (a *admissionCheck) makeRequest(o gate.Object, kind request.Kind) (*request
 func (a *admissionCheck) checkUpdate(ctx context.Context, o gate.Object) {
 	ref := o.Ref()
 	kind, ok := a.kinds[request.ParseKind(ref.APIVersion, ref.Kind)]
-	if !ok || a.policies.Empty() || ofOtherTools[kind.Group] || isEncrypted(o.Value) || gate.NotApplied(o.Value) != "" {
+	if !ok || a.policies.Empty() || isForOtherTool(o) || isEncrypted(o.Value) || gate.NotApplied(o.Value) != "" {
 		return
 	}
 	if r, err := a.makeRequest(o, kind); err == nil {

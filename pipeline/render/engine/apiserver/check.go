@@ -30,7 +30,7 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 	}
 	c := &checker{
 		report: report{severities: o.Severities}, server: server, definitions: map[groupKind][]*definition{},
-		known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions,
+		known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions, published: o.Published,
 	}
 	c.addDefinitions(objects, o.Catalog)
 	var admission *admissionCheck
@@ -92,6 +92,7 @@ type checker struct {
 	library     definitions.Library
 	// istioVersions are those that the policies follow.
 	istioVersions []string
+	published     bool // all objects are for a cluster
 }
 
 // groupKind names a kind in all of its versions.
@@ -117,12 +118,21 @@ func groupOf(apiVersion string) string {
 // ofOtherTools are API groups of files that lie among manifests and that no cluster gets.
 var ofOtherTools = map[string]bool{
 	"prerig.dev": true, "kustomize.config.k8s.io": true, "kpt.dev": true, "config.kubernetes.io": true, "skaffold": true,
+	"kind.x-k8s.io": true, "k3d.io": true, "eksctl.io": true, "kuttl.dev": true, "kubeadm.k8s.io": true,
+	"kubelet.config.k8s.io": true, "kubeproxy.config.k8s.io": true, "kubescheduler.config.k8s.io": true,
+	"apiserver.config.k8s.io": true, "apiserver.k8s.io": true, "audit.k8s.io": true, "client.authentication.k8s.io": true,
+}
+
+// isForOtherTool reports whether no cluster gets an object: it is of a group of other tools, or a kubeconfig.
+func isForOtherTool(o gate.Object) bool {
+	ref := o.Ref()
+	return ofOtherTools[groupOf(ref.APIVersion)] || ref.APIVersion == "v1" && ref.Kind == "Config" && o.Value["clusters"] != nil
 }
 
 func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 	ref := o.Ref()
 	group := groupOf(ref.APIVersion)
-	if ofOtherTools[group] || isEncrypted(o.Value) || isLocal(o.Value) {
+	if isForOtherTool(o) || isEncrypted(o.Value) || isLocal(o.Value) {
 		return
 	}
 	if ref.APIVersion == "" || ref.Kind == "" {
@@ -137,7 +147,7 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 		c.checkByDefinitions(ctx, o, all)
 		return
 	}
-	if c.server.HasGroup(group) {
+	if c.server.HasGroup(group) && !isConfiguration(c.server, ref) {
 		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
 		return
 	}
@@ -146,7 +156,18 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 	}
 	c.addFieldFinding(o, gate.CodeUndescribedKind, []any{"kind"},
 		"only the metadata was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+	first := len(c.results)
 	c.checkUndescribed(o, group)
+	if !c.published {
+		c.limitSeverity(first, result.Warning) // the file may be for a tool that is not known
+	}
+}
+
+// isConfiguration reports whether a kind without a group is none of Kubernetes, where everything without one is of v1: files of Talos and
+// of OpenShift's installer are like that.
+func isConfiguration(server *openapi.Server, ref result.ResourceRef) bool {
+	return groupOf(ref.APIVersion) == "" && ref.APIVersion != "v1" &&
+		!slices.ContainsFunc(server.Kinds(), func(k openapi.Kind) bool { return k.Kind == ref.Kind })
 }
 
 // checkUndescribed checks the metadata of a kind without a description: it is the same for all kinds.

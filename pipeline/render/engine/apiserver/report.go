@@ -38,6 +38,15 @@ func (r *report) addAtMost(o gate.Object, code string, most result.Severity, pat
 	}
 }
 
+// limitSeverity makes the findings from an index on at most as severe as most.
+func (r *report) limitSeverity(first int, most result.Severity) {
+	for i := first; i < len(r.results); i++ {
+		if r.results[i].Severity == result.Error {
+			r.results[i].Severity = most
+		}
+	}
+}
+
 // addAs adds a finding of a severity.
 func (r *report) addAs(o gate.Object, code string, severity result.Severity, path []any, message string) {
 	ref := namedRef(o)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 
 	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/internal/lazyregexp"
@@ -32,7 +33,7 @@ import (
 // checkUpdate reports what the API server rejects, or silently drops, of the change of an object. first is the index of the earliest
 // finding about the object.
 func (c *checker) checkUpdate(ctx context.Context, o gate.Object, v gate.Validated, first int) {
-	if ofOtherTools[groupOf(o.Ref().APIVersion)] || isEncrypted(o.Value) {
+	if isForOtherTool(o) || isEncrypted(o.Value) {
 		return
 	}
 	if why := gate.NotApplied(o.Value); why != "" {
@@ -269,5 +270,5 @@ func onlyPlaceholdersDiffer(value, old any) bool {
 	}
 	text, _ := value.(string)
 	oldText, _ := old.(string)
-	return isPlaceholder(text) || isPlaceholder(oldText)
+	return podmap.HasPlaceholder(text) || podmap.HasPlaceholder(oldText)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 	"github.com/prerig/prerig/internal/lazyregexp"
@@ -49,7 +50,7 @@ func (c *checker) addValidation(o gate.Object, v gate.Validated, first int) {
 // isValidated reports whether an object is of a built-in kind, and one that reaches the API server as it is here.
 func (c *checker) isValidated(o gate.Object) bool {
 	ref := o.Ref()
-	if ofOtherTools[groupOf(ref.APIVersion)] || isEncrypted(o.Value) || isLocal(o.Value) {
+	if isForOtherTool(o) || isEncrypted(o.Value) || isLocal(o.Value) {
 		return false
 	}
 	_, ok := c.server.Lookup(ref.APIVersion, ref.Kind)
@@ -81,7 +82,7 @@ func isAlreadyReported(earlier result.Results, p gate.ValidatedProblem, path []a
 // later, such as Flux.
 func hasPlaceholder(object any, path []any) bool {
 	for _, key := range path {
-		if text, ok := key.(string); ok && isPlaceholder(text) {
+		if text, ok := key.(string); ok && podmap.HasPlaceholder(text) {
 			return true
 		}
 		object = gate.Child(object, key)
@@ -92,10 +93,10 @@ func hasPlaceholder(object any, path []any) bool {
 func containsPlaceholder(value any) bool {
 	switch v := value.(type) {
 	case string:
-		return isPlaceholder(v)
+		return podmap.HasPlaceholder(v)
 	case map[string]any:
 		for key, item := range v {
-			if isPlaceholder(key) || containsPlaceholder(item) {
+			if podmap.HasPlaceholder(key) || containsPlaceholder(item) {
 				return true
 			}
 		}
@@ -104,10 +105,6 @@ func containsPlaceholder(value any) bool {
 	}
 	return false
 }
-
-var placeholder = lazyregexp.New(`\$\{[^}]+\}|\$\([^)]+\)|\{\{.*\}\}`)
-
-func isPlaceholder(text string) bool { return placeholder.MatchString(text) }
 
 // quotedValue is the value in a message of the API server.
 var quotedValue = lazyregexp.New(`: "(?:[^"\\]|\\.)*"|: \{.*|: \[.*`)
