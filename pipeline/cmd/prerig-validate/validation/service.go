@@ -4,6 +4,7 @@
 package validation
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +19,7 @@ import (
 // prepareServiceCreate fills in the fields of a new Service that depend on each other, and returns what does not fit.
 func prepareServiceCreate(service *core.Service) []Problem {
 	spec := &service.Spec
+	allocateHealthCheckPort(service, service)
 	if spec.ClusterIP != "" && len(spec.ClusterIPs) == 0 {
 		spec.ClusterIPs = []string{spec.ClusterIP}
 	}
@@ -45,10 +47,11 @@ func prepareServiceCreate(service *core.Service) []Problem {
 	return problemsOfList(errs)
 }
 
-// Placeholders for the addresses that a cluster has allocated, which are not known.
+// Placeholders for the addresses and the port that a cluster has allocated, which are not known.
 const (
 	allocatedIPv4 = "10.255.255.254"
 	allocatedIPv6 = "fd00:ffff:ffff::fffe"
+	allocatedPort = 32767
 )
 
 // allocateClusterIPs adds to a Service that names no address what a cluster would have allocated. next is what is
@@ -82,6 +85,14 @@ func allocateClusterIPs(service, next *core.Service) {
 	}
 }
 
+// allocateHealthCheckPort adds the port of health checks to a Service that needs one and names none. next is what is
+// applied after it, or the Service itself: if that names a port, it may be the allocated one.
+func allocateHealthCheckPort(service, next *core.Service) {
+	if needsHealthCheckPort(service) && service.Spec.HealthCheckNodePort == 0 {
+		service.Spec.HealthCheckNodePort = cmp.Or(next.Spec.HealthCheckNodePort, allocatedPort)
+	}
+}
+
 // isAboutAllocated reports whether a problem quotes a placeholder: the problem follows from another one.
 func isAboutAllocated(p Problem) bool {
 	return strings.Contains(p.Message, allocatedIPv4) || strings.Contains(p.Message, allocatedIPv6)
@@ -101,6 +112,7 @@ func prepareServiceUpdate(service, old *core.Service) {
 	if needsHealthCheckPort(service) && needsHealthCheckPort(old) && service.Spec.HealthCheckNodePort == 0 {
 		service.Spec.HealthCheckNodePort = old.Spec.HealthCheckNodePort
 	}
+	allocateHealthCheckPort(service, service)
 	if service.Spec.ClusterIP != "" && service.Spec.ClusterIP != old.Spec.ClusterIP && sameAddresses(service, old) {
 		service.Spec.ClusterIPs = []string{service.Spec.ClusterIP}
 	}

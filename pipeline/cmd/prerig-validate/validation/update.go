@@ -90,6 +90,9 @@ func sameObject(old, next *stored) error {
 
 // store makes of a decoded object what the cluster has after it was created. next is what is applied after it.
 func (s *stored) store(next runtime.Object) {
+	if service, ok := s.object.(*core.Service); ok {
+		allocateHealthCheckPort(service, next.(*core.Service))
+	}
 	s.prepareCreate()
 	s.strategy.PrepareForCreate(s.ctx, s.object)
 	s.strategy.Canonicalize(s.object)

@@ -106,6 +106,30 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestTimeZone needs no files of time zones: a confined program cannot read those of the machine.
+func TestTimeZone(t *testing.T) {
+	const job = `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}, spec: {schedule: "0 1 * * *", timeZone: America/Denver, jobTemplate: {spec: {template: {spec: {
+		restartPolicy: Never, containers: [{name: a, image: b}]}}}}}}`
+	wants(t, ask(t, Create, job, ""))
+	wantsOne(t, ask(t, Create, strings.Replace(job, "Denver", "Dever", 1), ""), "spec.timeZone FieldValueInvalid: unknown time zone America/Dever")
+}
+
+// TestHealthCheckPort is about a port that clusters allocate.
+func TestHealthCheckPort(t *testing.T) {
+	const service = `{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: a}, ports: [{port: 80}]}}`
+	named := strings.Replace(service, "selector:", "healthCheckNodePort: 30123, selector:", 1)
+	cluster := strings.Replace(service, "Local", "Cluster", 1)
+	wants(t, ask(t, Create, service, ""))
+	wants(t, ask(t, Create, named, ""))
+	wants(t, ask(t, Update, service, cluster))
+	wants(t, ask(t, Update, cluster, service))
+	wants(t, ask(t, Update, named, service))
+	wants(t, ask(t, Update, service, named))
+	other := strings.Replace(named, "30123", "30124", 1)
+	wantsOne(t, ask(t, Update, other, named), "spec.healthCheckNodePort FieldValueImmutable: field is immutable")
+	wantsOne(t, ask(t, Create, strings.Replace(named, "Local", "Cluster", 1), ""), "spec.healthCheckNodePort FieldValueInvalid: may only be set")
+}
+
 // wantsOne wants a problem among others.
 func wantsOne(t *testing.T, answer Answer, want string) {
 	t.Helper()
