@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 )
 
 // strictHost takes statuses by the documentation of a host's API, and refuses everything else.
@@ -166,6 +167,16 @@ func TestAStatusOfGitLabThatIsPendingAlready(t *testing.T) {
 		r.Waits = waits
 		if err := notifier(secrets{"team/host": "tok"}).Send(t.Context(), to, r); (err == nil) != waits {
 			t.Errorf("of a result that waits, %v: %v", waits, err)
+		}
+	}
+}
+
+// TestEveryHostHasStatuses: a kind of host that pipelines may name has a body of its statuses.
+func TestEveryHostHasStatuses(t *testing.T) {
+	t.Parallel()
+	for _, kind := range giturl.Kinds() {
+		if hosts[kind].body == nil || hosts[kind].header == nil {
+			t.Errorf("%s has no row in hosts", kind)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 // when, which wave of a change comes next, what is on hold, and what is rolled back.
 //
 // Decisions are derived from the observed state (decide.go) by pure functions that do not read the clock. The rest
-// of the package observes the state (observe.go) and executes decisions (promoter.go). A decision is stored before
+// of the package reads the state (askers.go, units.go) and executes decisions (promoter.go). A decision is stored before
 // it is executed, and its effect is found again at the host or on the branch, so that a killed process does not
 // repeat it.
 package promotion

@@ -35,7 +35,7 @@ func Address(provider, repository, api string) (kind, at string, err error) {
 	return provider, at, nil
 }
 
-// openers open the kinds of hosts.
+// openers open the hosts of giturl.Kinds.
 var openers = map[string]func(a *api, c Credentials) Host{
 	giturl.GitHub: openGitHub, giturl.GitLab: openGitLab, giturl.Gitea: openGitea,
 	giturl.BitbucketCloud: openBitbucketCloud, giturl.BitbucketServer: openBitbucketServer, giturl.AzureDevOps: openAzure,
