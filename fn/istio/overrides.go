@@ -45,9 +45,12 @@ func (r readValues) addReadPath(path []string) {
 	}
 }
 
-// checkOverrides rejects overrides without effect: keys that are not in the values and that neither a template nor
-// the injector reads.
+// checkOverrides rejects overrides that no cluster accepts, and those without effect: keys that are not in the values and that
+// neither a template nor the injector reads.
 func checkOverrides(overrides map[string]any, base Values, templates map[string]*Template) error {
+	if err := checkOverrideValues(overrides); err != nil {
+		return err
+	}
 	reads := valueReads{read: readValues{}, bound: map[string][][]string{}}
 	for _, path := range codeReads {
 		reads.read.addReadPath(path)
@@ -68,6 +71,9 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 		path := append(at[:len(at):len(at)], key)
 		below, isRead := read[key]
 		under, there := base[key]
+		if nested := dottedKey(key); nested != "" && !isRead && !there {
+			return overrideError(path, "a key with dots is one name, and the values do not have it; write {%s}", nested)
+		}
 		if !isRead && !there {
 			known := readValues{}
 			for k := range base {

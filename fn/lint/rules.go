@@ -84,6 +84,7 @@ var rules = []Rule{
 	{Code: "PR618", Severity: result.Error, Audience: Applications, check: checkUnquoted},
 	{Code: "PR620", Severity: result.Warning, Always: result.Warning, checkSet: checkSubstitution},
 	{Code: "PR622", Severity: result.Error, check: checkRejected},
+	{Code: "PR623", Severity: result.Error, Audience: Applications, check: checkLogLevels},
 	{Code: "PR701", Severity: result.Warning, Audience: Operators, Analyzers: []string{"IST0123"},
 		checkSet: checkNamespaceLabels},
 	{Code: "PR702", Severity: result.Warning, Analyzers: []string{"IST0158", "IST0105"},

@@ -31,11 +31,12 @@ const (
 	wantCIDRs      = "IP ranges (CIDR) separated by commas"
 	wantNumber     = "a whole number that is not negative"
 	wantQuantity   = "a quantity such as 100m or 128Mi"
+	wantBool       = "true or false"
 	wantInterfaces = "names of network interfaces separated by commas"
 )
 
 var valueChecks = map[string]valueCheck{
-	"sidecar.istio.io/interceptionMode":                     {isMode, "REDIRECT, TPROXY or NONE", ""},
+	"sidecar.istio.io/interceptionMode":                     {oneOf("REDIRECT", "TPROXY", "NONE"), "REDIRECT, TPROXY or NONE", ""},
 	"status.sidecar.istio.io/port":                          {isPort, wantPort, ""},
 	"readiness.status.sidecar.istio.io/initialDelaySeconds": {isNumber, wantNumber, ""},
 	"readiness.status.sidecar.istio.io/periodSeconds":       {isNumber, wantNumber, ""},
@@ -47,7 +48,7 @@ var valueChecks = map[string]valueCheck{
 	"traffic.sidecar.istio.io/excludeInboundPorts":          {commaSeparatedListOf(isPort), wantPorts, ""},
 	"traffic.sidecar.istio.io/includeOutboundPorts":         {allowWildcard(commaSeparatedListOf(isPort)), wantPorts + ", or *", ""},
 	"traffic.sidecar.istio.io/excludeOutboundPorts":         {commaSeparatedListOf(isPort), wantPorts, ""},
-	"prometheus.istio.io/merge-metrics":                     {isBool, "true or false", feature.ValidateMergeMetrics},
+	"prometheus.istio.io/merge-metrics":                     {isBool, wantBool, feature.ValidateMergeMetrics},
 	"proxy.istio.io/config":                                 {isObject, "a ProxyConfig in YAML", feature.ValidateProxyConfig},
 	"sidecar.istio.io/proxyCPU":                             {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyCPULimit":                        {isQuantity, wantQuantity, feature.ValidateResources},
@@ -82,7 +83,60 @@ func checkValues(p *pod) []finding {
 			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), check.want, effect),
 		})
 	}
-	return append(out, injectValues(p, plane, known)...)
+	return slices.Concat(out, wrongSettings(p, settings, "it has no effect"), injectValues(p, plane, known))
+}
+
+// setting describes which values of an annotation have a meaning. The injector accepts others.
+type setting struct {
+	right func(string) bool
+	want  string
+}
+
+var (
+	wantProxyLevels = "a level of " + strings.Join(feature.ProxyLevels, ", ")
+	wantAgentLevels = "a level of " + strings.Join(feature.AgentLevels, ", ")
+)
+
+// levelSettings are the annotations with log levels. The proxy, or its agent, stops at an unknown one.
+var levelSettings = map[string]setting{
+	"sidecar.istio.io/logLevel":          {feature.IsProxyLevel, wantProxyLevels},
+	"sidecar.istio.io/componentLogLevel": {feature.AreProxyLevels, "COMPONENT:LEVEL, such as misc:error, with " + wantProxyLevels},
+	"sidecar.istio.io/agentLogLevel":     {feature.AreAgentLevels, "SCOPE:LEVEL, such as default:info, with " + wantAgentLevels},
+}
+
+// settings are the other annotations with a closed set of values that no injector checks. Source: what reads them in
+// pkg/kube/inject and in the CNI plugin of Istio 1.31, and annotation/annotations.yaml of istio.io/api 1.31.
+var settings = map[string]setting{
+	"sidecar.istio.io/rewriteAppHTTPProbers":  {isBool, wantBool},
+	"sidecar.istio.io/nativeSidecar":          {isBool, wantBool},
+	"sidecar.istio.io/capNetBindService":      {isBool, wantBool},
+	"sidecar.istio.io/statsCompression":       {oneOf("brotli", "gzip", "zstd"), "brotli, gzip or zstd"},
+	"sidecar.istio.io/controlPlaneAuthPolicy": {oneOf("NONE", "MUTUAL_TLS"), "NONE or MUTUAL_TLS"},
+	"security.istio.io/autoMTLS":              {isBool, wantBool},
+	"ambient.istio.io/bypass-inbound-capture": {isBool, wantBool},
+	"ambient.istio.io/dns-capture":            {isBool, wantBool},
+}
+
+// checkLogLevels finds log levels at which the proxy does not start.
+func checkLogLevels(p *pod) []finding {
+	return wrongSettings(p, levelSettings, "the proxy does not start")
+}
+
+// wrongSettings finds the values of settings that mean nothing. An empty value is the default.
+func wrongSettings(p *pod, settings map[string]setting, effect string) []finding {
+	var out []finding
+	for _, key := range p.ownIstioAnnotations() {
+		s, ok := settings[key]
+		value := p.annotations[key]
+		if !ok || value == "" || s.right(value) {
+			continue
+		}
+		out = append(out, finding{
+			path: annotationPath(key), current: value,
+			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), s.want, effect),
+		})
+	}
+	return out
 }
 
 // injectValues looks at the words that older versions took for a yes or a no.
@@ -114,7 +168,9 @@ func injectValues(p *pod, plane versionNumber, known bool) []finding {
 	return out
 }
 
-func isMode(s string) bool { return s == "REDIRECT" || s == "TPROXY" || s == "NONE" }
+func oneOf(words ...string) func(string) bool {
+	return func(s string) bool { return slices.Contains(words, s) }
+}
 
 func isPort(s string) bool {
 	_, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
