@@ -85,7 +85,7 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 		return p.applyProps(atom, p.mergeNodeProperties(inner, outer))
 	}
 	if !keyOK {
-		p.failUnsure(p.pos, "mapping values are not allowed here")
+		p.failUnsure(p.pos, "mapping values are not allowed here; is the line indented as its neighbours, and a text with a colon in quotes?")
 	}
 	return p.parseMapping(col, p.applyProps(atom, inner), outer)
 }

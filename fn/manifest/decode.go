@@ -307,6 +307,9 @@ func atLine(err error, text string, first int) error {
 		return err
 	}
 	e := *se
+	if line, marker := conflictMarker(text); line > 0 {
+		return &syntaxError{line: first + line - 1, msg: fmt.Sprintf("%s is a marker of a conflict of Git; resolve the conflict", marker)}
+	}
 	e.line = first + strings.Count(text[:min(e.off, len(text))], "\n")
 	if at := e.flow - 1; at >= 0 && at < min(e.off, len(text)) && strings.Contains(text[at:min(e.off, len(text))], "\n") {
 		e.msg += fmt.Sprintf("; is the %q of line %d closed?", text[at:at+1], first+strings.Count(text[:at], "\n"))

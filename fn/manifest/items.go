@@ -25,7 +25,9 @@ type listLayout struct {
 	keys    map[string]textSpan // top-level keys: from the line of the key to that of the next one (block only)
 	items   []textSpan
 	hasList bool // items is present and is a list or null
-	seqCol  int  // column of the dashes, -1 without any
+	// otherItems describes items that are not a list.
+	otherItems string
+	seqCol     int // column of the dashes, -1 without any
 }
 
 // Items returns the elements of the items of a list, each as a document with its own place. A list is a kind that
@@ -38,6 +40,10 @@ func (d *Document) Items() (items []*Document, ok bool, err error) {
 	lay, err := d.findLayout()
 	if err != nil {
 		return nil, false, err
+	}
+	if lay != nil && lay.kind == "List" && lay.api == "v1" && lay.otherItems != "" {
+		return nil, false, d.wrapError("reading the list in", &syntaxError{off: lay.keys["items"].start,
+			msg: "the items of a List must be a list, and are " + lay.otherItems})
 	}
 	if lay == nil || !strings.HasSuffix(lay.kind, "List") || !lay.hasList {
 		return nil, false, nil
@@ -243,6 +249,12 @@ func parseLayout(d *Document) (*listLayout, error) {
 			lay.api = v.val
 		case "items":
 			lay.hasList = v.kind == sequenceKind || v.kind == scalarKind && resolveScalar(v.val) == nil && v.style == plainStyle
+			switch {
+			case v.kind == mappingKind:
+				lay.otherItems = "a map"
+			case !lay.hasList && v.kind == scalarKind:
+				lay.otherItems = "a text"
+			}
 			if v.kind == sequenceKind {
 				for e := v.first; e != nil; e = e.next {
 					lay.items = append(lay.items, d.nodeSpan(e, v, &lines))

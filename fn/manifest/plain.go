@@ -10,7 +10,7 @@ func (t *textScanner) readPlain(indent int, keyOK bool) string {
 	end, stop := t.plainLine(start)
 	t.pos = end
 	if stop == ':' && !keyOK {
-		t.failUnsure(end, "mapping values are not allowed here")
+		t.failUnsure(end, "mapping values are not allowed here; is the line indented as its neighbours, and a text with a colon in quotes?")
 	}
 	if stop != 0 {
 		return t.src[start:end]
@@ -82,7 +82,7 @@ func (t *textScanner) foldLines(first string, indent int) string {
 		}
 		end, stop := t.plainLine(i)
 		if stop == ':' {
-			t.failUnsure(end, "mapping values are not allowed here")
+			t.failUnsure(end, "mapping values are not allowed here; is the line indented as its neighbours, and a text with a colon in quotes?")
 		}
 		if b == nil {
 			b = append(b, first...)
@@ -113,7 +113,7 @@ scan:
 		case ',', '[', ']', '{', '}':
 			break scan
 		case '?':
-			t.failUnsure(i, "found a question mark in an unquoted scalar of a flow collection")
+			t.failUnsure(i, "found a question mark in an unquoted scalar of a flow collection; put it in quotes")
 		case ':':
 			if i+1 >= len(s) || isBlankOrEnd(s[i+1]) {
 				break scan

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -63,9 +65,24 @@ func ReadOne(data []byte, limit int) (*Document, error) {
 	case len(docs) == 0:
 		return nil, errors.New("it is empty")
 	case len(docs) > 1:
-		return nil, fmt.Errorf("line %d: a second document begins here; a file of this kind has one object", docs[1].Line())
+		return nil, fmt.Errorf("line %d: a second document begins here; a file of this kind has one object%s", docs[1].Line(), describeKinds(docs))
 	}
 	return docs[0], nil
+}
+
+// describeKinds names the kinds of documents, for people who have named the wrong file.
+func describeKinds(docs []*Document) string {
+	var kinds []string
+	for _, d := range docs {
+		top, _ := d.Value.(map[string]any)
+		if kind, ok := top["kind"].(string); ok && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return ", and this one has " + strings.Join(kinds, ", ")
 }
 
 // valueOf reads a document as Kubernetes does.

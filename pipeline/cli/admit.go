@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -115,6 +116,9 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if _, err := a.readFiles(ctx, args); err != nil {
 		return err
 	}
+	if err := a.checkAnyManifest(); err != nil {
+		return err
+	}
 	if request.Groups, err = a.admitGroups(); err != nil {
 		return err
 	}
@@ -124,8 +128,8 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(pods) == 0 {
-		fmt.Fprintln(a.streams.Err, "no workloads in the input")
+	if len(pods) == 0 && len(a.batch.Problems()) == 0 {
+		return errors.New("no workload was found, so nothing was admitted; specify other files")
 	}
 	if config != nil {
 		if err := a.askCluster(ctx, config, pods); err != nil {

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -104,6 +106,12 @@ func listAffected(streams Streams, found []dryrun.Touched, of int) error {
 
 // missingRevisionError explains what to do about a missing revision.
 func missingRevisionError(revision string, err error) error {
+	if fields := strings.Fields(revision); len(fields) == 2 {
+		return fmt.Errorf("finding the revision %q: it has a space; a range of two revisions is %s..%s", revision, fields[0], fields[1])
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "Revision invalid") {
+		return fmt.Errorf("finding the revision %q: it cannot be the name of a branch, tag or commit", revision)
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
 		if revision == "HEAD" {
 			return errors.New("finding the revision \"HEAD\": the repository has no commit yet; commit the manifests first")
@@ -117,6 +125,12 @@ func missingRevisionError(revision string, err error) error {
 func notARepositoryError(dir string, err error) error {
 	if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
 		return fmt.Errorf("reading the repository of -C: %s is a file; specify the directory of a repository", dir)
+	}
+	if _, statErr := os.Stat(dir); errors.Is(statErr, fs.ErrNotExist) {
+		return fmt.Errorf("reading the repository of -C: %s: no such directory", dir)
+	}
+	if _, statErr := os.Stat(filepath.Join(dir, "objects")); statErr == nil {
+		return fmt.Errorf("reading the repository of -C: %s is a bare repository, which has no files to compare with; clone it, and specify the clone: git clone %s", dir, quoteShellWord(dir))
 	}
 	return fmt.Errorf("%w; specify its directory with -C", err)
 }

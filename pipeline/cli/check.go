@@ -125,6 +125,11 @@ func (c *checkRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if !c.allowEmpty {
+		if err := c.checkAnyManifest(); err != nil {
+			return fmt.Errorf("%w, or set --allow-empty if this is expected", err)
+		}
+	}
 	old, err := c.readAgainst(ctx, slices.Concat(c.files, args))
 	if err != nil {
 		return err

@@ -68,7 +68,25 @@ func (c *checkRun) findProblems(ctx context.Context, b *batch.Batch, given sever
 	if c.gate {
 		c.addGateObjects(&all, report)
 	}
+	all.unchecked, all.found = withoutRepeated(all.unchecked, nil), withoutRepeated(all.found, all.unchecked)
 	return all, nil
+}
+
+// withoutRepeated returns the results without those about a file that the injection and the gate both cannot read, of which
+// one names the object too.
+func withoutRepeated(results, known result.Results) (out result.Results) {
+	isKnown := func(r result.Result) bool {
+		return slices.ContainsFunc(slices.Concat(known, out), func(other result.Result) bool {
+			return r.Message == other.Message && r.Severity == result.Error && r.File != nil && other.File != nil && r.File.Path == other.File.Path &&
+				(r.ResourceRef == nil || other.ResourceRef == nil)
+		})
+	}
+	for _, r := range results {
+		if !isKnown(r) {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // overlaysOf finds the kustomizations around the files, and the options that their check needs. Only the injection

@@ -61,6 +61,9 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	if _, err := ex.readFiles(ctx, names); err != nil {
 		return err
 	}
+	if err := ex.checkAnyManifest(); err != nil {
+		return err
+	}
 	if err := ex.loadPolicies(); err != nil {
 		return err
 	}

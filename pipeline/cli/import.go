@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -30,6 +31,7 @@ type importRun struct {
 	options importer.Options
 	quiet   bool
 	unread  []string // what of the cluster may not be read
+	kinds   []string // of the documents of files
 	kept    []string // what was taken over of the policy that is replaced
 
 	kubeconfig, kubeContext string
@@ -183,14 +185,15 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 
 // describeInput names the input and the kinds of its objects.
 func (im *importRun) describeInput(args []string, objects []importer.Object) string {
-	where := strings.Join(append(slices.Clone(im.files), args...), ", ")
+	names := append(slices.Clone(im.files), args...)
+	where := strings.Join(names, ", ")
 	switch {
 	case im.cluster:
 		where = "the cluster"
 	case where == "" || where == "-":
 		where = "standard input"
 	}
-	var kinds []string
+	kinds := slices.Clone(im.kinds)
 	for _, o := range objects {
 		if kind, _ := o.Value["kind"].(string); kind != "" && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
@@ -265,12 +268,24 @@ func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importe
 		return nil, errReported
 	}
 	var errs []error
+	if own := b.OwnObject(); own != "" && !b.HasManifest() {
+		return nil, fmt.Errorf("importing: %s is an input of Prerig already; prerig inject takes a policy with -p FILE", own)
+	}
+	im.kinds = nil
 	for _, item := range b.Items() {
+		im.addKind(item.Doc)
 		os, err := importer.ReadDocument(item.Path, item.Doc)
 		errs = append(errs, err)
 		objects = append(objects, os...)
 	}
 	return objects, errors.Join(errs...)
+}
+
+// addKind notes the kind of a document, for the message about an input without a control plane.
+func (im *importRun) addKind(doc *manifest.Document) {
+	if meta, ok := doc.Peek(); ok && !strings.HasSuffix(meta.Kind, "List") && !slices.Contains(im.kinds, meta.Kind) {
+		im.kinds = append(im.kinds, meta.Kind)
+	}
 }
 
 func (im *importRun) printMessages(imp *importer.Import) {

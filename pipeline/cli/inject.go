@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := in.checkAnyObject(b); err != nil {
+	if err := in.checkAnyManifest(); err != nil {
 		return err
 	}
 	if err := in.loadPolicies(); err != nil {
@@ -155,15 +154,6 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	}
 	report.Results = append(report.Results, in.checkOverlays(overlays, b, report)...)
 	return in.finishRun(ctx, b, report, func() (*fn.Report, error) { return in.rerunPolicies(ctx, mode) })
-}
-
-// checkAnyObject refuses an input without any object: the wrong files were named, or what writes them has failed.
-func (in *injectRun) checkAnyObject(b *batch.Batch) error {
-	if len(b.Problems()) > 0 || slices.ContainsFunc(b.Files, func(f *batch.File) bool { return !f.Blank() }) || len(b.Notes()) == 0 && len(b.Files) == 0 {
-		return nil
-	}
-	in.printResults(b.Notes())
-	return errors.New("no Kubernetes object was found, so nothing was injected; specify other files")
 }
 
 // checkColour checks --color.

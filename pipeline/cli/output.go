@@ -38,7 +38,7 @@ func formatFlag(cmd *cobra.Command, streams Streams, format *string, formats []s
 		"output format: "+strings.Join(formats[:last], ", ")+" or "+formats[last])
 	completeChoice(cmd, "output", formats)
 	addCheck(cmd, func() error {
-		if *format == "table" && !slices.Contains(formats, *format) {
+		if *format == "table" && slices.Contains(formats, "text") && !slices.Contains(formats, *format) {
 			fmt.Fprintln(streams.Err, "warning: -o table is now -o text")
 			*format = "text"
 		}

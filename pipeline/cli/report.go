@@ -59,7 +59,7 @@ func reportProblems(w io.Writer, dir string, results []dryrun.Result, verbose bo
 var chartOfRepository = lazyregexp.New(`chart \S+( \S+)? of (https?|oci)://[^\s;,]+`)
 
 // fieldOfPipeline finds the field at the beginning of an error about a pipeline.
-var fieldOfPipeline = lazyregexp.New(`^(spec\.[^ :]+): `)
+var fieldOfPipeline = lazyregexp.New(`^(?:gate \w+: )?(spec\.[^ :]+): `)
 
 // placeInPipeline returns the file and the line of the field with which an error begins, as "shop.yaml:8: ", or "".
 func placeInPipeline(dir string, e catalog.Entry, text string) string {

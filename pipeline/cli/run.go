@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 // manifestRun is what inject and explain have in common: which files, and by which policies.
 type manifestRun struct {
 	streams Streams
+	command string // its name
 
 	files    []string
 	exclude  []string
@@ -48,6 +50,7 @@ type manifestRun struct {
 
 // addFlags adds the flags that choose files and policies.
 func (r *manifestRun) addFlags(cmd *cobra.Command) {
+	r.command = cmd.Name()
 	f := cmd.Flags()
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &r.exclude)
@@ -177,12 +180,37 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 		return nil, errors.New("standard input is empty; did the command before the pipe fail?")
 	}
 	for _, f := range b.Files {
-		if f.Blank() && f.Input.Root == "" {
+		switch {
+		case f.Input.Root != "" || f.Input.Stdin():
+		case f.Blank():
 			fmt.Fprintf(r.streams.Err, "warning: %s: the file is empty\n", f.Input.Path)
+		case f.IsEmpty():
+			fmt.Fprintf(r.streams.Err, "warning: %s: the file has no object, only comments or separators\n", f.Input.Path)
 		}
 	}
 	r.batch = b
 	return b, nil
+}
+
+// checkAnyManifest refuses an input without any manifest: the wrong files were named, or what writes them has failed.
+func (r *manifestRun) checkAnyManifest() error {
+	b := r.batch
+	if len(b.Problems()) > 0 || b.HasManifest() || len(b.Files) == 0 && len(b.Notes()) == 0 {
+		return nil
+	}
+	r.printResults(b.Notes())
+	done := map[string]string{"inject": "injected", "explain": "explained", "admit": "admitted"}[r.command]
+	if done == "" {
+		done = "checked"
+	}
+	advice := "specify other files"
+	if at := b.Kustomization(); at != "" {
+		dir := quoteShellWord(filepath.Dir(at))
+		advice = fmt.Sprintf("build the kustomization first: kustomize build %s | prerig %s, or see its changes with prerig review", dir, r.command)
+	} else if own := b.OwnObject(); own != "" {
+		advice = own + " is not a manifest; specify the files with the workloads"
+	}
+	return fmt.Errorf("no Kubernetes object was found, so nothing was %s; %s", done, advice)
 }
 
 // printResults prints the results, one line each. A message that is the same for many objects is printed once, with

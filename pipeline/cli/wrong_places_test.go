@@ -164,13 +164,21 @@ func TestKubeconfigErrorsNameTheFile(t *testing.T) {
 			"clusters:\n- {name: a, cluster: {server: 'https://127.0.0.1:1'}}\nusers:\n- {name: a, user: {" + user + "}}\n"
 	}
 	writeFiles(t, map[string]string{
-		"typo": config("prd", ""), "refused": config("prod", ""), "shop.yaml": initWeb, "list": "apiVersion: v1\nkind: Config\nclusters:\n- name a\n",
+		"typo": config("prd", ""), "refused": config("prod", ""), "shop.yaml": initWeb, "two.yaml": initWeb + "---\n" + initWeb,
+		"empty": "", "none": strings.Replace(config("", ""), "current-context: \n", "", 1), "cluster": strings.Replace(config("prod", ""), "cluster: a", "cluster: b", 1),
+		"data": strings.Replace(config("prod", ""), "server:", "certificate-authority-data: '###', server:", 1),
+		"list": "apiVersion: v1\nkind: Config\nclusters:\n- name a\n",
 		"exec": config("prod", "exec: {apiVersion: client.authentication.k8s.io/v1, command: aws-nope, interactiveMode: Never}"),
 	})
 	for name, want := range map[string]string{
 		"typo":      `reading the kubeconfig typo: current-context is "prd", and it has no such context, did you mean prod?; it has prod`,
 		"shop.yaml": "reading the kubeconfig shop.yaml: it is a Deployment and not a kubeconfig",
 		"list":      "reading the kubeconfig list: line 4: clusters[0]: must be a map, is the text \"name a\"",
+		"empty":     "reading the kubeconfig empty: the file is empty",
+		"none":      "reading the kubeconfig none: it has no current-context; choose a context with --context; it has prod",
+		"cluster":   `reading the kubeconfig cluster: the context prod has the cluster "b", and there is no such cluster; it has a`,
+		"data":      "reading the kubeconfig data: line 7: clusters[0].cluster.certificate-authority-data: must be a PEM file in base64",
+		"two.yaml":  "reading the kubeconfig two.yaml: it has 2 documents, the first of which is a Deployment, and is not a kubeconfig",
 		"exec":      "reading the kubeconfig exec, context prod: its user gets credentials from the program aws-nope, which is not installed",
 		"refused":   "connection refused (the server of the kubeconfig refused, context prod)",
 	} {

@@ -34,8 +34,8 @@ const fewDeleted = 3
 func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, deleted []string) error {
 	return func(published int, deletedIDs []string) error {
 		deleted := len(deletedIDs)
-		if len(objects) == 0 && !gates.AllowEmpty {
-			return &GateError{"allowEmpty", "the result holds no object; set spec.gates.allowEmpty if that is meant"}
+		if err := checkEmpty(gates, objects, "the result has no object"); err != nil {
+			return err
 		}
 		if err := checkDefinitions(gates, deletedIDs, objects); err != nil {
 			return err
@@ -49,6 +49,14 @@ func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, del
 		}
 		return nil
 	}
+}
+
+// checkEmpty closes the gate for a result without objects. what describes it.
+func checkEmpty(gates v1alpha1.Gates, objects []render.Object, what string) error {
+	if len(objects) > 0 || gates.AllowEmpty {
+		return nil
+	}
+	return &GateError{"allowEmpty", what + "; set spec.gates.allowEmpty if that is meant"}
 }
 
 // definitionKind is the kind whose objects take all objects of another kind with them.
@@ -83,13 +91,31 @@ func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.O
 		"if that is meant, name it in spec.gates.allowDeletedCRDs", foreign.Names(gone, maxDefinitions, maxDefinition))}
 }
 
-// CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, and Secrets
-// in plain text. The error is a *GateError.
+// CheckGates checks the gates that depend on the result alone, wherever it is published: its findings, whether it has
+// objects, and Secrets in plain text. The error is a *GateError.
 func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
 	if err := checkResults(spec.Gates, results); err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(results, render.IsOfFailed) { // what is published of failed units stays
+		if err := checkEmpty(spec.Gates, objects, describeEmpty(spec.Build)); err != nil {
+			return err
+		}
+	}
 	return checkSecrets(spec.Publish, objects)
+}
+
+// describeEmpty names the field of a build without objects.
+func describeEmpty(build v1alpha1.Build) string {
+	switch {
+	case build.Helm != nil:
+		return "spec.build.helm: the chart renders no object with these values"
+	case build.Flux != nil:
+		return "spec.build.flux: the Kustomizations of the cluster have no object"
+	case build.Path == "":
+		return "spec.build: the source has no manifest; name the directory with manifests in path"
+	}
+	return fmt.Sprintf("spec.build.path: %s has no manifest", build.Path)
 }
 
 // CheckFindings checks the severity of findings. The error is a *GateError.

@@ -241,7 +241,11 @@ func namedFileError(r *content.Reason, path string) error {
 	if strings.ContainsAny(r.One[:1], "AEIOaeio") {
 		article = "an"
 	}
-	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.One, r.Instead)
+	advice := r.Instead
+	if base := filepath.Base(path); r == content.Plain && strings.HasPrefix(base, "values") {
+		advice += "; for values of a chart, render it with them: helm template CHART -f " + base
+	}
+	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.One, advice)
 }
 
 // decodeText returns the text of a file, also where it is UTF-16, which some shells write.

@@ -12,6 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/builtin"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -192,9 +193,26 @@ func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 		elsewhere := slices.ContainsFunc(readByOthers, func(r string) bool { return path == r || strings.HasPrefix(path, r+".") })
 		if !elsewhere && valueAt(given, strings.Split(path, ".")...) != nil {
 			o.leftOut = append(o.leftOut, "spec.values."+path)
+			o.warnOfSimilar(path)
 		}
 	}
 	return kept
+}
+
+// warnOfSimilar warns of a value that is left out and that looks like a misspelled one of Istio's chart.
+func (o *operatorBuilder) warnOfSimilar(path string) {
+	keys := strings.Split(path, ".")
+	for i, key := range keys {
+		known := slices.Sorted(maps.Keys(mapOf(valueAt(o.baseValues, keys[:i]...))))
+		if slices.Contains(known, key) {
+			continue
+		}
+		if near := strict.Closest(key, known); near != "" {
+			field := slices.Concat([]string{"spec", "values"}, keys[:i+1])
+			o.addWarning("%s: unknown value, did you mean %s? it is skipped", o.placeText(field), near)
+		}
+		return
+	}
 }
 
 // addTemplateValue makes a value known that a custom template reads. One that neither the document nor the built-in

@@ -129,7 +129,7 @@ func Pipeline(o PipelineOptions) (text []byte, err error) {
 		return nil, err
 	}
 	if len(data.Name) > 63 || !pipelineName.MatchString(data.Name) {
-		return nil, fmt.Errorf("%q is not a valid pipeline name: use lowercase letters, digits and -", data.Name)
+		return nil, fmt.Errorf("--name is %q; the name of a pipeline has lower-case letters, digits and hyphens", data.Name)
 	}
 	if data.BuildComment, data.BuildText, err = printBuild(o.Build); err != nil {
 		return nil, err
@@ -197,8 +197,9 @@ func SplitPublish(source, publish string) (url, branch string, err error) {
 		}
 	}
 	if other {
-		if err := CheckSource(url); err != nil {
-			return "", "", err
+		if problems := giturl.Check(url); len(problems) > 0 && !isArtifact(url) {
+			return "", "", fmt.Errorf("--publish is %q: the part before the # is the URL of a repository, which %s; for a branch of the source's repository, write the branch alone",
+				publish, strings.Join(problems, ", and "))
 		}
 		if branch == "" {
 			return "", "", errors.New("the branch is missing after the # of the publish target")

@@ -117,6 +117,11 @@ func (b *kustomizeBuild) run(ctx context.Context, files *checkedTree, at string,
 	if err != nil {
 		return nil, explainKustomizeError(files, at, files.explainError(err))
 	}
+	for _, object := range objects.Resources() {
+		if object.GetApiVersion() == "" {
+			return nil, explainKustomizeError(files, at, fmt.Errorf("%s of %s %s", missingVersion, object.GetKind(), object.GetName()))
+		}
+	}
 	return objects, nil
 }
 

@@ -46,6 +46,7 @@ var (
 	Template       = &Reason{One: "template", Many: "templates", Instead: "render templates first, and inject the output", Build: "commit what the template renders to"}
 	Patch          = &Reason{One: "patch or input file of a kustomization", Many: "patches or input files of kustomizations", Instead: "inject the resources that they change, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
 	Kustomization  = &Reason{One: "kustomization", Many: "kustomizations", Instead: "inject the resources, or the output of kustomize build", Build: "a pipeline with build.path renders a kustomization", Copied: true}
+	misnamed       = &Reason{One: "kustomization with a name that kustomize does not read", Many: "kustomizations with names that kustomize does not read", Instead: "rename it to kustomization.yaml", Severity: result.Warning}
 	Unfilled       = &Reason{One: "file with a value that a later build fills in", Many: "files with values that a later build fills in", Instead: "inject the output of that build", Severity: result.Warning, Copied: true}
 	ObjectList     = &Reason{One: "plain list of objects", Many: "plain lists of objects", Instead: "kubectl does not read such lists; make it the items of an object of kind List", Severity: result.Warning}
 	Fragment       = &Reason{One: "workload without containers", Many: "workloads without containers", Instead: "it defines no pod, and the API server rejects it; patches and expected test results look like this", Severity: result.Warning}
@@ -61,7 +62,7 @@ var (
 	Plain          = &Reason{One: "file without apiVersion and kind", Many: "files without apiVersion and kind", Instead: "every Kubernetes object has both"}
 	notText        = &Reason{One: "file that is not text", Many: "files that are not text", Instead: "manifests are UTF-8 text"}
 	unreadable     = &Reason{One: "file that is neither YAML nor JSON", Many: "files that are neither YAML nor JSON", Instead: "its apiVersion and kind cannot be read", Severity: result.Warning}
-	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, istioValues, meshConfig, Plain, notText, unreadable}
+	reasonsInOrder = []*Reason{HelmTemplate, Template, Unfilled, misnamed, Kustomization, Patch, ResourceList, Fragment, ObjectList, list, jsonLines, jsonComments, compose, openAPI, rules, istioValues, meshConfig, Plain, notText, unreadable}
 )
 
 // IsObject reports whether a text that is skipped for this reason may be an object that cannot be read as it is.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
@@ -57,6 +58,8 @@ func Recognize(d *manifest.Document) Finding {
 func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 	text := d.Text()
 	switch {
+	case isMisnamedKustomization(d.Path(), meta):
+		return Finding{Reason: misnamed}
 	case meta.APIVersion != "" && meta.Kind != "":
 		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
 			return Finding{Reason: Kustomization}
@@ -77,6 +80,19 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) Finding {
 		return Finding{Err: fmt.Errorf("reading %s: the object has apiVersion %s and no kind, so its type is unknown; add the kind", d, meta.APIVersion)}
 	}
 	return Finding{Reason: plainReason(d.Path(), text)}
+}
+
+// kustomizationNames are the names that kustomize reads.
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// isMisnamedKustomization reports whether a file is a kustomization that kustomize does not find by its name.
+func isMisnamedKustomization(path string, meta manifest.Meta) bool {
+	base := filepath.Base(path)
+	if slices.Contains(kustomizationNames, base) {
+		return false
+	}
+	group, _, _ := strings.Cut(meta.APIVersion, "/")
+	return (group == "" || group == "kustomize.config.k8s.io") && slices.Contains(kustomizationNames[:2], strings.ToLower(base))
 }
 
 // listReason distinguishes lists of objects from others.

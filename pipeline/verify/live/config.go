@@ -5,6 +5,7 @@ package live
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -100,11 +101,16 @@ func (k kubeconfig) explain(err error) error {
 	raw, rawErr := k.rules.Load()
 	isEmpty := clientcmd.IsEmptyConfig(err) || rawErr == nil && clientcmdapi.IsConfigEmpty(raw)
 	found, missing := k.files()
-	if rawErr != nil {
+	if rawErr != nil || isEmpty {
 		for _, name := range found {
 			if wrong := wrongFile(name); wrong != nil {
 				return fmt.Errorf("reading the kubeconfig %s: %w", name, wrong)
 			}
+		}
+	}
+	if rawErr == nil && len(found) > 0 && !clientcmdapi.IsConfigEmpty(raw) {
+		if wrong := wrongContext(k.context, raw); wrong != nil {
+			return fmt.Errorf("reading the kubeconfig %s: %w", strings.Join(found, ", "), wrong)
 		}
 	}
 	switch {
@@ -123,12 +129,37 @@ func (k kubeconfig) explain(err error) error {
 	return fmt.Errorf("reading the kubeconfig %s: %w", k.place(), err)
 }
 
+// wrongContext returns what the context that is used lacks, or nil where nothing is found.
+func wrongContext(name string, raw *clientcmdapi.Config) error {
+	name = cmp.Or(name, raw.CurrentContext)
+	if name == "" {
+		return fmt.Errorf("it has no current-context; choose a context with --context%s", otherContexts(name, raw))
+	}
+	used := raw.Contexts[name]
+	if used == nil {
+		return nil
+	}
+	if _, ok := raw.Clusters[used.Cluster]; !ok {
+		return fmt.Errorf("the context %s has the cluster %q, and there is no such cluster%s", name, used.Cluster,
+			others(used.Cluster, slices.Sorted(maps.Keys(raw.Clusters))))
+	}
+	if _, ok := raw.AuthInfos[used.AuthInfo]; !ok && used.AuthInfo != "" {
+		return fmt.Errorf("the context %s has the user %q, and there is no such user%s", name, used.AuthInfo,
+			others(used.AuthInfo, slices.Sorted(maps.Keys(raw.AuthInfos))))
+	}
+	return nil
+}
+
 // ErrNoKubeconfig is the error where neither a flag nor the environment names a cluster.
 var ErrNoKubeconfig = errors.New("there is no kubeconfig: set --kubeconfig or KUBECONFIG")
 
 // otherContexts suggests contexts for one that does not exist.
 func otherContexts(name string, raw *clientcmdapi.Config) string {
-	known := slices.Sorted(maps.Keys(raw.Contexts))
+	return others(name, slices.Sorted(maps.Keys(raw.Contexts)))
+}
+
+// others suggests names for one that does not exist.
+func others(name string, known []string) string {
 	if len(known) == 0 {
 		return "; it has none"
 	}
@@ -169,26 +200,56 @@ func wrongFile(name string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := strict.ReadOne(text, maxKubeconfig)
+	docs, err := strict.ReadAll(text, maxKubeconfig)
 	if err != nil {
 		return err
 	}
+	if len(docs) == 0 {
+		return errors.New("the file is empty")
+	}
+	doc := docs[0]
 	top, ok := doc.Value.(map[string]any)
 	if !ok {
 		return errors.New("it is " + strict.Describe(doc.Value) + " and not a kubeconfig")
 	}
 	if kind, ok := top["kind"].(string); ok && kind != "Config" {
+		if len(docs) > 1 {
+			return fmt.Errorf("it has %d documents, the first of which is a %s, and is not a kubeconfig", len(docs), kind)
+		}
 		return fmt.Errorf("it is a %s and not a kubeconfig", kind)
+	}
+	if len(docs) > 1 {
+		return fmt.Errorf("line %d: a second document begins here; a kubeconfig has one", docs[1].Line())
 	}
 	ps := &strict.Problems{}
 	decoder := strict.Decoder{
 		Optional: true, NullIsUnset: true,
 		Open: []string{"kubeconfigFile", "namedCluster", "namedContext", "namedUser"},
 	}
-	decoder.Decode(nil, doc.Value, &kubeconfigFile{}, ps)
+	file := &kubeconfigFile{}
+	decoder.Decode(nil, doc.Value, file, ps)
+	checkEncoded(file, ps)
 	if len(ps.List) == 0 {
 		return nil
 	}
 	ps.Locate(doc)
 	return errors.New(ps.List[0].String())
+}
+
+// checkEncoded finds the fields with certificates and keys that are not base64.
+func checkEncoded(file *kubeconfigFile, ps *strict.Problems) {
+	check := func(values map[string]any, at ...any) {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			text, isText := values[key].(string)
+			if _, err := base64.StdEncoding.DecodeString(text); isText && strings.HasSuffix(key, "-data") && err != nil {
+				ps.Add(append(at, key), "must be a PEM file in base64; to name the file itself, use %s", strings.TrimSuffix(key, "-data"))
+			}
+		}
+	}
+	for i, c := range file.Clusters {
+		check(c.Cluster, "clusters", i, "cluster")
+	}
+	for i, u := range file.Users {
+		check(u.User, "users", i, "user")
+	}
 }
