@@ -477,9 +477,11 @@ bench: build ## Measure against a function that does nothing, lint against injec
 	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
 	$(go_test) -run '^$$' -bench . -benchmem ./fn/...
 
+ADMIT_N ?= 1000
+ADMIT_ROUNDS ?= 3
 .PHONY: bench-admit
-bench-admit: build ## Measure the processor time of prerig admit beside prerig inject, for BENCH_TRIPLES workloads.
-	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -admit
+bench-admit: build ## Measure the processor time of prerig admit beside prerig inject, ADMIT_N=1000 workloads, ADMIT_ROUNDS=3 in turn.
+	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(ADMIT_N) -rounds $(ADMIT_ROUNDS) -admit
 
 .PHONY: bench-pipeline
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.

@@ -53,6 +53,13 @@ func WithVersionFrom(source string) Option { return engine.WithVersionFrom(sourc
 // WithoutShapes has every workload injected by itself, without the results for others like it. It is for comparisons: the output is the same.
 func WithoutShapes() Option { return engine.WithoutShapes() }
 
+// Alike finds workloads that an Injector treats alike.
+type Alike = engine.Alike
+
+// NewAlike returns an Alike for workloads beside these items; nil where the Injector treats each workload by itself. in may be nil, for no
+// injection. Quantities, and what Namespaces and LimitRanges have of a namespace, are to be compared by the caller.
+func NewAlike(in *Injector, items []Item) *Alike { return engine.NewAlike(in, items) }
+
 // NewKeeper returns an Injector that does not inject: Jobs and bare Pods whose own spec is unchanged get the
 // template of these published documents (Injector.WithPublished), and all other objects are left as they are.
 func NewKeeper(published []*manifest.Document, jobs v1alpha1.Jobs) (*Injector, error) {

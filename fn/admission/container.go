@@ -8,7 +8,7 @@ package admission
 func (s Server) DefaultContainer(c map[string]any) {
 	if v := c["imagePullPolicy"]; v == nil || v == "" {
 		image, _ := c["image"].(string)
-		c["imagePullPolicy"] = s.pullPolicy(image)
+		c["imagePullPolicy"] = s.PullPolicy(image)
 	}
 	setTextIfMissing(c, "terminationMessagePath", "/dev/termination-log")
 	setTextIfMissing(c, "terminationMessagePolicy", "File")
@@ -32,8 +32,8 @@ func (s Server) DefaultContainer(c map[string]any) {
 	})
 }
 
-// pullPolicy returns the default pull policy of an image.
-func (s Server) pullPolicy(image string) string {
+// PullPolicy returns the default pull policy of an image.
+func (s Server) PullPolicy(image string) string {
 	if s.isLatest(image) {
 		return "Always"
 	}

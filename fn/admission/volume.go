@@ -46,7 +46,7 @@ func (s Server) defaultVolume(v map[string]any) {
 	if s.isRuleInEffect(imageVolumePolicy) {
 		visitMapField(v, "image", func(image map[string]any) {
 			reference, _ := image["reference"].(string)
-			setTextIfMissing(image, "pullPolicy", s.pullPolicy(reference))
+			setTextIfMissing(image, "pullPolicy", s.PullPolicy(reference))
 		})
 	}
 }

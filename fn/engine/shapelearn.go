@@ -6,7 +6,6 @@ package engine
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
@@ -196,30 +195,7 @@ func (c *cutter) add(number int, value string) {
 
 // cut returns the text with gaps where the values are.
 func (c *cutter) cut(text string) *manifest.Mould {
-	type place struct{ at, value int }
-	var found []place
-	for i, v := range c.values {
-		for from := 0; ; {
-			at := strings.Index(text[from:], v)
-			if at < 0 {
-				break
-			}
-			found = append(found, place{from + at, i})
-			from += at + 1
-		}
-	}
-	slices.SortStableFunc(found, func(a, b place) int { return a.at - b.at })
-	var pieces []string
-	var gaps []int
-	end := 0
-	for _, p := range found {
-		if p.at < end {
-			continue // it overlaps the one before
-		}
-		pieces, gaps = append(pieces, strings.Clone(text[end:p.at])), append(gaps, c.numbers[p.value])
-		end = p.at + len(c.values[p.value])
-	}
-	return manifest.NewMould(append(pieces, strings.Clone(text[end:])), gaps)
+	return manifest.CutMould(text, c.values, c.numbers)
 }
 
 // has reports whether a value is in a text.

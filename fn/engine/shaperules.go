@@ -81,12 +81,17 @@ func (r *shapeRun) newRules() *shape.Rules {
 			return f.words[name] || isOurs(name) || slices.ContainsFunc(f.reads, func(one *istio.Reads) bool { return one.Compares(name) })
 		},
 		KnownNamespace: func(name string) bool {
-			return f.configured || len(r.cluster.namespaces[name])+len(r.cluster.limits[name]) > 0 || slices.ContainsFunc(r.plans, func(pl *compiledPolicy) bool {
-				_, listed := pl.listedNamespace(name)
-				return listed || len(pl.limitRanges[name]) > 0
-			})
+			return f.configured || len(r.cluster.namespaces[name])+len(r.cluster.limits[name]) > 0 || r.isListed(name)
 		},
 	}
+}
+
+// isListed reports whether a policy lists a namespace.
+func (r *shapeRun) isListed(name string) bool {
+	return slices.ContainsFunc(r.plans, func(pl *compiledPolicy) bool {
+		_, listed := pl.listedNamespace(name)
+		return listed || len(pl.limitRanges[name]) > 0
+	})
 }
 
 // recommendedLabels begin the labels that Kubernetes recommends for applications.

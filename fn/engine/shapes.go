@@ -100,15 +100,10 @@ type shapeRun struct {
 // newShapeRun returns nil where workloads are injected one by one: where the result of one may depend on more than its text, the policies and
 // what is known of its namespace.
 func (in *Injector) newShapeRun(plans []*compiledPolicy, s *cluster) *shapeRun {
-	if in.shapes == nil || in.mode != v1alpha1.ModeInject || in.keepPods || in.trace || in.asIs || s.decides || len(plans) == 0 || writesPolicies(plans) {
+	if in.shapes == nil || in.keepPods || in.trace || s.decides || !readsTextAlone(in, plans) {
 		return nil
 	}
 	plain := len(s.namespaces)+len(s.accounts)+len(s.limits)+len(s.configMaps)+len(s.proxyConfigs)+len(s.webhooks)+len(s.locks)+len(s.planes) == 0
-	for _, pl := range plans {
-		if !pl.allowsShapes() {
-			return nil
-		}
-	}
 	r := &shapeRun{in: in, plans: plans, cluster: s, table: in.shapes, firsts: map[uint64]*firstSight{}, always: in.checksShapes}
 	if !plain {
 		r.table = newShapeTable()
@@ -116,6 +111,14 @@ func (in *Injector) newShapeRun(plans []*compiledPolicy, s *cluster) *shapeRun {
 	r.facts = sync.OnceValue(r.newFacts)
 	r.scans.New = func() any { return shape.NewScan(r.newRules()) }
 	return r
+}
+
+// readsTextAlone reports whether the policies inject each workload by its text, and by what is known of its namespace and account.
+func readsTextAlone(in *Injector, plans []*compiledPolicy) bool {
+	if in.mode != v1alpha1.ModeInject || in.asIs || len(plans) == 0 || writesPolicies(plans) {
+		return false
+	}
+	return !slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return !pl.allowsShapes() })
 }
 
 // shapeKinds are the kinds whose workloads have shapes. The API server changes nothing of these that depends on more than one field, and
@@ -163,7 +166,7 @@ func (r *shapeRun) scan(u *documentUnit) *shape.Scan {
 	return s
 }
 
-// addContext adds to the key what is known of the place of the document and of its service account.
+// addContext adds to the key what is known of the place of the document, and of its service account.
 func (r *shapeRun) addContext(s *shape.Scan, u *documentUnit) {
 	if u.path == "" && (s.Origin[0] != "" || s.Origin[2] != "") {
 		s.Key = append(s.Key, "\x01origin"...)
@@ -174,6 +177,11 @@ func (r *shapeRun) addContext(s *shape.Scan, u *documentUnit) {
 	if u.doc.Path() != "" {
 		s.Key = append(s.Key, "\x01file"...)
 	}
+	r.addAccount(s)
+}
+
+// addAccount adds to the key what is known of the workload's service account.
+func (r *shapeRun) addAccount(s *shape.Scan) {
 	name := s.Account
 	if name == "" {
 		name = "default"

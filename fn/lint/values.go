@@ -125,7 +125,7 @@ func checkLogLevels(p *pod) []finding {
 // wrongSettings finds the values of settings that mean nothing. An empty value is the default.
 func wrongSettings(p *pod, settings map[string]setting, effect string) []finding {
 	var out []finding
-	for _, key := range p.ownIstioAnnotations() {
+	for _, key := range ownIstioAnnotations(p) {
 		s, ok := settings[key]
 		value := p.annotations[key]
 		if !ok || value == "" || s.right(value) {

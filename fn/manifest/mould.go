@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,34 @@ func NewMould(pieces []string, gaps []int) *Mould {
 		m.size += len(p)
 	}
 	return m
+}
+
+// CutMould returns the mould of a text with gaps where the values are, each with the number of the value.
+func CutMould(text string, values []string, numbers []int) *Mould {
+	type place struct{ at, value int }
+	var found []place
+	for i, v := range values {
+		for from := 0; ; {
+			at := strings.Index(text[from:], v)
+			if at < 0 {
+				break
+			}
+			found = append(found, place{from + at, i})
+			from += at + 1
+		}
+	}
+	slices.SortStableFunc(found, func(a, b place) int { return a.at - b.at })
+	var pieces []string
+	var gaps []int
+	end := 0
+	for _, p := range found {
+		if p.at < end {
+			continue // it overlaps the one before
+		}
+		pieces, gaps = append(pieces, strings.Clone(text[end:p.at])), append(gaps, numbers[p.value])
+		end = p.at + len(values[p.value])
+	}
+	return NewMould(append(pieces, strings.Clone(text[end:])), gaps)
 }
 
 // Text returns the text with these values in the gaps.

@@ -10,15 +10,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v2"
 	"k8s.io/client-go/rest"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/cli/capture"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
@@ -94,7 +93,7 @@ Exit codes:
 }
 
 func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
-	request := render.AdmitRequest{Why: a.why || a.asksCluster(), Created: a.asksCluster(), Options: gate.Options{
+	request := render.AdmitRequest{Why: a.why || a.asksCluster(), Created: a.asksCluster(), Share: !a.asksCluster(), Options: gate.Options{
 		KubernetesVersion: a.kubernetes, PodSecurity: a.podSecurity, NodeSelectors: a.nodeSelectors,
 		User: a.user, Groups: a.userGroups,
 	}}
@@ -124,10 +123,11 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	}
 	a.printNotices()
 	a.printResults(a.batch.Problems())
-	pods, err := admitByRenderer(ctx, request)
+	admitted, err := admitByRenderer(ctx, request)
 	if err != nil {
 		return err
 	}
+	pods := admitted.Pods
 	if len(pods) == 0 && len(a.batch.Problems()) == 0 {
 		return errors.New("no workload was found, so nothing was admitted; specify other files")
 	}
@@ -136,7 +136,7 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	if err := a.printPods(pods); err != nil {
+	if err := a.printPods(admitted); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
 	if len(a.batch.Problems()) > 0 {
@@ -145,7 +145,7 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if config != nil {
 		return exitErrorForLive(pods)
 	}
-	return exitErrorForRejected(pods)
+	return exitErrorForRejected(admitted)
 }
 
 // applyCapture sets the version of Kubernetes and the kinds that are complete by the description of a capture among
@@ -166,21 +166,21 @@ func applyCapture(options *gate.Options, objects []gate.Object) error {
 }
 
 // exitErrorForRejected returns the error for the exit code.
-func exitErrorForRejected(pods []render.AdmittedPod) error {
+func exitErrorForRejected(admitted *render.Admitted) error {
 	rejected := 0
-	for _, p := range pods {
-		if p.Rejected != "" {
+	for _, p := range admitted.Pods {
+		if p.Rejected != "" || p.Shape > 0 && admitted.Shapes[p.Shape-1].Pod.Rejected != "" {
 			rejected++
 		}
 	}
 	if rejected == 0 {
 		return nil
 	}
-	return findingsError{fmt.Sprintf("%d of %s would be rejected", rejected, countWithNoun(len(pods), "pod"))}
+	return findingsError{fmt.Sprintf("%d of %s would be rejected", rejected, countWithNoun(len(admitted.Pods), "pod"))}
 }
 
 // admitByRenderer makes a renderer admit pods, because this program contains no code of the API server.
-func admitByRenderer(ctx context.Context, request render.AdmitRequest) ([]render.AdmittedPod, error) {
+func admitByRenderer(ctx context.Context, request render.AdmitRequest) (*render.Admitted, error) {
 	pool, err := render.NewPool(render.Options{})
 	if err != nil {
 		return nil, err
@@ -219,42 +219,29 @@ func (a *admitRun) admitGroups() ([]render.AdmitGroup, error) {
 	return out, nil
 }
 
-func admitGroup(items []fn.Item) (render.AdmitGroup, error) {
-	var input gateInput
+// admitGroup returns the documents as they are: the renderer reads them.
+func admitGroup(items []fn.Item) (out render.AdmitGroup, err error) {
 	for _, item := range items {
-		if err := input.addGateDocument(item.Doc, item.Doc, item.Path); err != nil {
-			return render.AdmitGroup{}, fmt.Errorf("reading %s: %w", item.Path, err)
+		if item.Doc.Empty() {
+			continue
 		}
+		sent, isWhole := render.NewGateDocument(item.Doc, item.Doc, item.Path)
+		if !isWhole {
+			return out, fmt.Errorf("reading %s: an element of a list cannot be checked without the list", item.Path)
+		}
+		out.Documents = append(out.Documents, sent)
 	}
-	return render.AdmitGroup{Documents: input.documents}, nil
+	return out, nil
 }
 
-func (a *admitRun) printPods(pods []render.AdmittedPod) error {
-	if a.output == "json" {
-		return writeJSON(a.streams.Out, pods)
-	}
-	out := visibleWriter{a.streams.Out}
-	for i, p := range pods {
-		if err := a.printPod(out, p, i > 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// printsLines reports whether lines about a pod are printed, and not the pod.
+func (a *admitRun) printsLines(p render.AdmittedPod) bool { return a.why || p.Live != nil }
 
 // printPod prints a pod as YAML, or the reasons for its fields, below what is to be known about it.
-func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) error {
-	var b bytes.Buffer
+func (a *admitRun) printPod(b *bytes.Buffer, p render.AdmittedPod) {
 	mark := "# "
-	lines := a.why || p.Live != nil
-	if lines {
+	if a.printsLines(p) {
 		mark = ""
-	}
-	switch {
-	case further && lines:
-		b.WriteString("\n")
-	case further:
-		b.WriteString("---\n")
 	}
 	b.WriteString(mark + p.Ref.String())
 	if p.Place.Path != "" {
@@ -274,7 +261,7 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 		b.WriteString(mark + "not known: " + joinLines(text) + "\n")
 	}
 	if p.Live != nil {
-		printLive(&b, p)
+		printLive(b, p)
 	} else if a.why {
 		for _, r := range p.Reasons {
 			b.WriteString("  " + describeReason(r) + "\n")
@@ -283,37 +270,8 @@ func (a *admitRun) printPod(out io.Writer, p render.AdmittedPod, further bool) e
 			b.WriteString("  " + describePrevented(v) + "\n")
 		}
 	} else if p.Pod != nil {
-		text, err := yaml.Marshal(wholeNumbers(p.Pod))
-		if err != nil {
-			return err
-		}
-		b.Write(text)
+		b.Write(manifest.Marshal(p.Pod))
 	}
-	_, err := out.Write(b.Bytes())
-	return err
-}
-
-// wholeNumbers returns a value of JSON with whole numbers as integers, as YAML writes them.
-func wholeNumbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, child := range v {
-			out[key] = wholeNumbers(child)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i, child := range v {
-			out[i] = wholeNumbers(child)
-		}
-		return out
-	case float64:
-		if n := int64(v); float64(n) == v {
-			return n
-		}
-	}
-	return v
 }
 
 // describeReason returns a line such as

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/result"
@@ -24,6 +25,8 @@ type AdmitRequest struct {
 	Why bool `json:"why,omitempty"`
 	// Created asks for the pods that controllers create.
 	Created bool `json:"created,omitempty"`
+	// Share permits pods that have a shape.
+	Share bool `json:"share,omitempty"`
 }
 
 // AdmitGroup is documents that the same policies are for.
@@ -62,6 +65,22 @@ type AdmittedPod struct {
 	Created map[string]any `json:"created,omitempty"`
 	// Live is the answer of a cluster; nil if none was asked.
 	Live *LivePod `json:"live,omitempty"`
+	// Shape is the number of the shape, from 1, that the pod is made of with these Values; 0 for none. Its other fields are empty then.
+	Shape  int      `json:"shape,omitempty"`
+	Values []string `json:"values,omitempty"`
+}
+
+// Admitted is the answer to an AdmitRequest: the pods in the order of the workloads.
+type Admitted struct {
+	Pods   []AdmittedPod   `json:"pods,omitempty"`
+	Shapes []AdmittedShape `json:"shapes,omitempty"`
+}
+
+// AdmittedShape is what the pods of several workloads have in common: a pod with made-up values. Where one of them is in the text of this
+// pod, the text of another one has its own value of the same number. Values that are empty are not in the text.
+type AdmittedShape struct {
+	Pod    AdmittedPod `json:"pod"`
+	Values []string    `json:"values"`
 }
 
 // LivePod is what a cluster makes of a pod.
@@ -138,15 +157,22 @@ type LinePlace struct {
 func (p LinePlace) String() string { return result.File{Path: p.Path, Line: p.Line}.String() }
 
 // Admit returns the pods that an API server would store for the workloads of a request, in their order.
-func (p *Pool) Admit(ctx context.Context, request AdmitRequest) ([]AdmittedPod, error) {
-	var pods []AdmittedPod
+func (p *Pool) Admit(ctx context.Context, request AdmitRequest) (*Admitted, error) {
+	var out *Admitted
 	err := p.runTask(ctx, taskOf(frameAdmit, request), func(content []byte) error {
-		if json.Unmarshal(content, &pods) != nil {
+		if json.Unmarshal(content, &out) != nil || !out.isWhole() {
 			return protocolError("pods that cannot be read")
 		}
 		return nil
 	})
-	return pods, err
+	return out, err
+}
+
+// isWhole reports whether each pod has its shape, with as many values.
+func (a *Admitted) isWhole() bool {
+	return a != nil && !slices.ContainsFunc(a.Pods, func(p AdmittedPod) bool {
+		return p.Shape < 0 || p.Shape > len(a.Shapes) || p.Shape > 0 && len(p.Values) != len(a.Shapes[p.Shape-1].Values)
+	})
 }
 
 // MutateRequest asks what MutatingAdmissionPolicies change of pods.

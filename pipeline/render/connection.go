@@ -118,7 +118,7 @@ func (c *Connection) SendIsolation(isolation Isolation) error {
 func (c *Connection) SendManifests(manifests []Manifest) error { return c.sendResult(manifests) }
 
 // SendPods answers Task.Admit.
-func (c *Connection) SendPods(pods []AdmittedPod) error { return c.sendResult(pods) }
+func (c *Connection) SendPods(pods *Admitted) error { return c.sendResult(pods) }
 
 // SendAnswers answers Task.Mutate.
 func (c *Connection) SendAnswers(answers []fn.AdmissionAnswer) error { return c.sendResult(answers) }

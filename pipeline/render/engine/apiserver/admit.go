@@ -24,7 +24,7 @@ import (
 )
 
 // Admit returns the pods that an API server would store for the workloads of a request.
-func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPod, error) {
+func Admit(ctx context.Context, asked *render.AdmitRequest) (*render.Admitted, error) {
 	options := asked.Options
 	var err error
 	if options.Catalog, err = readDocuments(asked.Catalog); err != nil {
@@ -34,21 +34,20 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 	if err != nil {
 		return nil, err
 	}
-	var groups [][]gate.Object
+	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
+	var groups []*admitGroup
 	var all []gate.Object
-	for _, g := range asked.Groups {
-		objects, err := readDocuments(g.Documents)
+	for i := range asked.Groups {
+		g, err := readGroup(c, &asked.Groups[i], asked.Share || sharesAlways())
 		if err != nil {
 			return nil, err
 		}
-		objects = inNamespace(server, objects, g.Namespace, g.TargetNamespace)
-		groups, all = append(groups, objects), append(all, objects...)
+		groups, all = append(groups, g), append(all, g.objects...)
 	}
 	policies, err := parseGroupPolicies(asked.Groups, &options)
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
 	c.addDefinitions(all, options.Catalog)
 	admission, err := newAdmissionCheck(c, all, options)
 	if err != nil {
@@ -63,20 +62,13 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) ([]render.AdmittedPo
 			written[kindAndName{ref.Kind, ref.Namespace, ref.Name}] = o
 		}
 	}
-	var out []render.AdmittedPod
-	for i, objects := range groups {
-		p := &prediction{admissionCheck: admission, why: asked.Why, created: asked.Created, written: written}
+	out := &render.Admitted{}
+	for i, g := range groups {
+		p := &prediction{admissionCheck: admission, why: asked.Why, created: asked.Created, written: written, known: known}
 		if p.webhooks, err = newWebhooks(policies[i], known); err != nil {
 			return nil, err
 		}
-		if err := p.admitObjects(ctx, objects); err != nil {
-			return nil, err
-		}
-		first := len(out)
-		for _, one := range p.pods {
-			out = append(out, p.finish(ctx, one))
-		}
-		if err := p.nameCauses(ctx, out[first:]); err != nil {
+		if err := p.admitGroup(ctx, g, out); err != nil {
 			return nil, err
 		}
 	}
@@ -101,23 +93,6 @@ func parseGroupPolicies(groups []render.AdmitGroup, options *gate.Options) ([][]
 	return out, nil
 }
 
-// inNamespace returns objects in the namespace that they will have: target, or otherwise fallback where they set none.
-func inNamespace(server *openapi.Server, objects []gate.Object, fallback, target string) []gate.Object {
-	if fallback == "" && target == "" {
-		return objects
-	}
-	out := slices.Clone(objects)
-	for i, o := range out {
-		namespace := cmp.Or(target, o.Ref().Namespace, fallback)
-		kind, ok := server.Lookup(o.Ref().APIVersion, o.Ref().Kind)
-		if ok && !kind.Namespaced || namespace == "" {
-			continue
-		}
-		out[i].Value = inOwnNamespace(o.Value, namespace)
-	}
-	return out
-}
-
 // kindAndName is what a cause names of an object.
 type kindAndName struct{ kind, namespace, name string }
 
@@ -128,8 +103,11 @@ type prediction struct {
 	why      bool
 	created  bool
 	written  map[kindAndName]gate.Object
+	known    []gate.Object
 	webhooks *webhooks
 	pods     []*predicted
+	// made is the workload with made-up values whose pods begin; nil for others.
+	made *madeUp
 }
 
 // predicted is one pod on its way.
@@ -147,8 +125,8 @@ type predicted struct {
 	unpredicted []string
 }
 
-// admitObjects runs the steps before webhooks for each pod, the webhooks for all of them, and the second round.
-func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) error {
+// beginObjects runs the steps before webhooks for each pod of objects.
+func (p *prediction) beginObjects(ctx context.Context, objects []gate.Object) {
 	for _, o := range objects {
 		if isEncrypted(o.Value) || isLocal(o.Value) {
 			continue
@@ -161,7 +139,6 @@ func (p *prediction) admitObjects(ctx context.Context, objects []gate.Object) er
 			p.pods = append(p.pods, p.begin(ctx, o, t))
 		}
 	}
-	return p.complete(ctx, p.pods, p.pods)
 }
 
 // complete runs the webhooks for pods that have passed the steps before, and the second round for all.
@@ -175,7 +152,9 @@ func (p *prediction) complete(ctx context.Context, called, all []*predicted) err
 		}
 		changed := one.Again(ctx)
 		p.webhooks.nameUnknown(p.admissionCheck, one, changed)
+		one.see()
 		one.Finish()
+		one.see()
 	}
 	return nil
 }
@@ -192,6 +171,9 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 		return one
 	}
 	one.Admission = p.chain.New(r, one.trace)
+	if p.made != nil {
+		one.Seen = p.made.see
+	}
 	p.first(ctx, one)
 	return one
 }
@@ -202,6 +184,13 @@ func (p *prediction) first(ctx context.Context, one *predicted) {
 		one.trace.Record(podParts(one.file), podParts(chain.Map(one.Pod)), chain.Cause{Step: "defaults", Detail: "Kubernetes " + p.server.Minor})
 	}
 	one.Mutate(ctx)
+}
+
+// see shows the pod to what follows made-up values.
+func (p *predicted) see() {
+	if p.Seen != nil {
+		p.Seen(p.Pod)
+	}
 }
 
 // podRequest returns the request that creates the pod.

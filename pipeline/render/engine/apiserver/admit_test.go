@@ -36,14 +36,14 @@ func admitOne(t *testing.T, workload, cluster string, complete ...string) render
 	request := &render.AdmitRequest{Why: true, Catalog: documentsOf(t, "cluster.yaml", cluster)}
 	request.Options.KubernetesVersion, request.Options.Complete = "1.36", complete
 	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", workload)}}
-	pods, err := Admit(t.Context(), request)
+	admitted, err := Admit(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(pods) != 1 {
-		t.Fatalf("%d pods", len(pods))
+	if len(admitted.Pods) != 1 {
+		t.Fatalf("%d pods", len(admitted.Pods))
 	}
-	return pods[0]
+	return admitted.Pods[0]
 }
 
 const plainPod = `{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, labels: {app: a}}, spec: {containers: [{name: c, image: x}]}}

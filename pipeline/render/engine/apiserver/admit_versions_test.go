@@ -26,11 +26,11 @@ func TestDuplicateKeysBeforeAnApplyConfiguration(t *testing.T) {
 		request := &render.AdmitRequest{Catalog: documentsOf(t, "cluster.yaml", mutating("a", "  reinvocationPolicy: Never", "["+volume+"]")+apply)}
 		request.Options.KubernetesVersion = version
 		request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", pod)}}
-		pods, err := Admit(t.Context(), request)
+		admitted, err := Admit(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := pods[0].Rejected; !strings.Contains(got, want) || want == "" && got != "" {
+		if got := admitted.Pods[0].Rejected; !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: got %q, want %q", version, got, want)
 		}
 	}

@@ -85,25 +85,25 @@ func TestTheInjectionIsACause(t *testing.T) {
 	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", plainPod), Policies: [][]byte{[]byte(policy)}}}
 	annotated := strings.Replace(plainPod, "labels:", "annotations: {sidecar.istio.io/proxyCPU: 20m}, labels:", 1)
 	request.Groups[0].Documents = append(request.Groups[0].Documents, documentsOf(t, "annotated.yaml", annotated)...)
-	pods, err := Admit(t.Context(), request)
+	admitted, err := Admit(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpu := reasonFor(t, pods[1], "spec.initContainers[istio-proxy].resources.requests.cpu")
+	cpu := reasonFor(t, admitted.Pods[1], "spec.initContainers[istio-proxy].resources.requests.cpu")
 	if cpu.After != "20m" || cpu.Object != "InjectionPolicy mesh" || !slices.Equal(cpu.Because, []string{"annotation sidecar.istio.io/proxyCPU: 20m"}) {
 		t.Errorf("got %+v", cpu)
 	}
 	if !strings.HasPrefix(cpu.Detail, "template sidecar, line ") {
 		t.Errorf("the template's line is not named: %+v", cpu)
 	}
-	if cpu := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].resources.requests.cpu"); cpu.Because != nil {
+	if cpu := reasonFor(t, admitted.Pods[0], "spec.initContainers[istio-proxy].resources.requests.cpu"); cpu.Because != nil {
 		t.Errorf("got %+v", cpu)
 	}
-	names := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].env[ISTIO_META_APP_CONTAINERS].value")
+	names := reasonFor(t, admitted.Pods[0], "spec.initContainers[istio-proxy].env[ISTIO_META_APP_CONTAINERS].value")
 	if names.Object != "InjectionPolicy mesh" || !slices.Equal(names.Because, []string{policyA}) {
 		t.Errorf("got %+v", names)
 	}
-	limit := reasonFor(t, pods[0], "spec.initContainers[istio-proxy].resources.limits.ephemeral-storage")
+	limit := reasonFor(t, admitted.Pods[0], "spec.initContainers[istio-proxy].resources.limits.ephemeral-storage")
 	if limit.Object != "LimitRange shop/l" || !slices.Equal(limit.Because, []string{"InjectionPolicy mesh"}) {
 		t.Errorf("got %+v", limit)
 	}

@@ -187,11 +187,11 @@ func TestIgnoredSteps(t *testing.T) {
 	admitWith := func(steps string) render.AdmittedPod {
 		request := &render.AdmitRequest{Catalog: documentsOf(t, "cluster.yaml", cluster)}
 		request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", plainPod), Policies: [][]byte{[]byte(strings.Replace(policy, "STEPS", steps, 1))}}}
-		pods, err := Admit(t.Context(), request)
+		admitted, err := Admit(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return pods[0]
+		return admitted.Pods[0]
 	}
 	for steps, want := range map[string][3]bool{
 		"":                                 {true, true, true},

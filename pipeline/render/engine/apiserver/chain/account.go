@@ -141,6 +141,12 @@ func checkAccount(a *Admission) error {
 	return nil
 }
 
+// EnforcesSecrets reports whether pods of an account may refer only to the Secrets that it lists.
+func EnforcesSecrets(account *corev1.ServiceAccount) bool {
+	enforced, _ := strconv.ParseBool(account.Annotations[mountableAnnotation])
+	return enforced
+}
+
 // checkSecrets rejects Secrets that the account does not list.
 func checkSecrets(spec *corev1.PodSpec, account *corev1.ServiceAccount) error {
 	allowed := func(name string) bool {

@@ -78,6 +78,8 @@ type Admission struct {
 	Missing []string
 	// Trace records the changes if it is not nil.
 	Trace *Trace
+	// Seen, if not nil, receives the pod as policies see it first in each round.
+	Seen func(pod *corev1.Pod)
 
 	policies *policy.Mutation
 	reversed bool // takes what has no fixed order in the opposite order
@@ -164,7 +166,7 @@ func orderDecides(outcome, reversed *corev1.Pod) (out []string) {
 
 // runOrder returns the outcome of both rounds for the pod that an admission began with, in one of the two orders.
 func runOrder(ctx context.Context, a *Admission, first *corev1.Pod, reversed bool) *Admission {
-	one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, ordered: true}
+	one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, ordered: true, Seen: a.Seen}
 	one.mutate(ctx)
 	one.Again(ctx)
 	return one
@@ -176,9 +178,12 @@ func finishOrder(ctx context.Context, a *Admission) *Admission {
 	if a.cluster.Policies.Reinvokes() {
 		return nil
 	}
-	one := &Admission{cluster: a.cluster, request: a.request, Pod: a.Pod.DeepCopy(), Rejected: a.Rejected, ordered: true, again: a.again}
+	one := &Admission{
+		cluster: a.cluster, request: a.request, Pod: a.Pod.DeepCopy(), Rejected: a.Rejected, ordered: true, again: a.again, Seen: a.Seen,
+	}
 	if a.policies != nil {
 		one.policies = a.cluster.Policies.NewMutation(a.request, one.Pod, false)
+		one.policies.Seen = a.Seen
 	}
 	one.Again(ctx)
 	return one
@@ -212,6 +217,7 @@ func (a *Admission) runPolicies(ctx context.Context) {
 	}
 	if a.policies == nil {
 		a.policies = a.cluster.Policies.NewMutation(a.request, a.Pod, a.reversed)
+		a.policies.Seen = a.Seen
 		if a.Trace != nil {
 			a.policies.Observe = a.Trace.policy
 		}

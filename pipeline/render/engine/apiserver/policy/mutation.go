@@ -51,6 +51,8 @@ const (
 type Mutation struct {
 	// Observe, if not nil, receives the pod before and after each mutation that was evaluated.
 	Observe func(by By, before, after *corev1.Pod)
+	// Seen, if not nil, receives the pod before the first policy of each round.
+	Seen func(pod *corev1.Pod)
 	// Missing lists what was not evaluated.
 	Missing []Lack
 
@@ -83,6 +85,9 @@ func (m *Mutation) Run(ctx context.Context) error {
 	}
 	if len(hooks) == 0 {
 		return nil
+	}
+	if m.Seen != nil {
+		m.Seen(m.pod)
 	}
 	err := m.set.dispatcher.Dispatch(ctx, m.attributes, m.set.objects, hooks)
 	m.observed(m.pod)
