@@ -51,6 +51,15 @@ var sources = []source{
 	{"silence-operator", "https://github.com/giantswarm/silence-operator", apache, []string{"v0.21.0"}, []string{bases}},
 	{"system-upgrade-controller", "https://github.com/rancher/system-upgrade-controller", apache, []string{"v0.20.1"}, []string{"pkg/crds/yaml/generated"}},
 	{
+		"sail-operator", "https://github.com/istio-ecosystem/sail-operator", apache, []string{"1.30.3"},
+		[]string{
+			"chart/crds/sailoperator.io_istios.yaml", "chart/crds/sailoperator.io_istiocnis.yaml", "chart/crds/sailoperator.io_istiorevisions.yaml",
+			"chart/crds/sailoperator.io_istiorevisiontags.yaml", "chart/crds/sailoperator.io_ztunnels.yaml",
+		},
+	},
+	{"kiali", "https://github.com/kiali/kiali-operator", apache, []string{"v2.29.0"}, []string{"crd-docs/crd"}},
+	{"trust-manager", "https://github.com/cert-manager/trust-manager", apache, []string{"v0.24.0"}, []string{"deploy/crds"}},
+	{
 		"openshift", "https://github.com/openshift/api", apache, []string{"release-4.18", "release-4.22"},
 		[]string{
 			"payload-manifests/crds", "console/v1/" + openShift, "helm/v1beta1/" + openShift, "imageregistry/v1/" + openShift, "machine/v1/" + openShift,
