@@ -173,7 +173,7 @@ func guessedNamespace(outcomes []Outcome) result.Results {
 		who = fmt.Sprintf("%s and %d other workloads name no namespace", first.Ref, n-1)
 	}
 	return result.Results{{Severity: result.Warning, Message: who + ", so default is written for the proxy; " +
-		"if it is another one, give it with -n NAMESPACE or as defaultNamespace in the policy's spec"}}
+		"if it is another one, set it in the manifest or as defaultNamespace in the policy's spec, or with -n NAMESPACE of prerig inject"}}
 }
 
 // homesFor returns what is known about the workload's own namespace.

@@ -5,9 +5,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,6 +58,11 @@ Exit codes:
 
 func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	names, refs := splitReferences(args)
+	for _, name := range names {
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.*") {
+			return fmt.Errorf("%s is no file, and a workload is KIND/NAME; did you mean deployment/%s?", name, name)
+		}
+	}
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
 		names = []string{"."}
 	}

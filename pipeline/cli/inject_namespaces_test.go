@@ -114,7 +114,7 @@ func TestAGuessedNamespaceIsSaidOnce(t *testing.T) {
 	arrange(t)
 	writeFiles(t, map[string]string{"k8s/a.yaml": deployment("a", ""), "k8s/b.yaml": deployment("b", ""), "k8s/c.yaml": deployment("c", ""), "k8s/d.yaml": deployment("d", "shop")})
 	_, stderr := ok(t, "", "inject", "-q", "-p", "tiny.yaml", "k8s")
-	const want = "warning: Deployment a and 2 other workloads name no namespace, so default is written for the proxy; if it is another one, give it with -n NAMESPACE or as defaultNamespace in the policy's spec\n"
+	const want = "warning: Deployment a and 2 other workloads name no namespace, so default is written for the proxy; if it is another one, set it in the manifest or as defaultNamespace in the policy's spec, or with -n NAMESPACE of prerig inject\n"
 	if !strings.Contains(stderr, want) || strings.Count(stderr, "names no namespace")+strings.Count(stderr, "name no namespace") != 1 {
 		t.Errorf("got\n%s", stderr)
 	}

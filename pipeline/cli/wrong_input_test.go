@@ -32,7 +32,9 @@ func TestWrongInputIsExplained(t *testing.T) {
 		"brace.yaml":      "apiVersion: v1\nkind: Pod\nmetadata: {name: a\nspec:\n  containers: []\n",
 		"bracket.yaml":    "apiVersion: v1\nkind: Pod\nspec:\n  containers: [\n  - name: pay\n    image: pay\n",
 		"interval/p.yaml": wrongPipeline(", interval: 5s", ""), "file/p.yaml": wrongPipeline("", "  policies: [{file: mesh.yaml}]\n"),
-		"good/p.yaml": wrongPipeline("", ""),
+		"good/p.yaml": wrongPipeline("", ""), "policy.yaml": policy, "bare.git/objects/x": "",
+		"two-kinds.yaml": initWeb + "---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n",
+		"typo.yaml":      "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nmetadata: {name: a}\nspec:\n  tag: 1.30.1\n  values:\n    global:\n      proxyy: {logLevel: debug}\n",
 	})
 	for args, want := range map[string]string{
 		"inject --dif k8s":                               "unknown flag: --dif, did you mean --diff?; see prerig inject --help",
@@ -51,24 +53,36 @@ func TestWrongInputIsExplained(t *testing.T) {
 		"inject --kubernetes-version 134 shop.yaml":      `--kubernetes-version is "134"; it must be a version of Kubernetes, such as 1.34, did you mean 1.34?`,
 		"check --kubernetes-version 1.5 shop.yaml":       `--kubernetes-version is "1.5"; sidecar injection needs Kubernetes 1.9 or newer`,
 		"import --kubernetes-version x shop.yaml":        `--kubernetes-version is "x"; it must be a version of Kubernetes`,
-		"k8s/":                                    "unknown command k8s/; did you mean prerig inject k8s/?",
-		"shop.yaml":                               "unknown command shop.yaml; did you mean prerig inject shop.yaml?",
-		"validate k8s":                            "unknown command validate; use prerig check",
-		"get pods":                                "unknown command get; use prerig daemon status",
-		"apply -f shop.yaml":                      "unknown command apply; use prerig inject FILE | kubectl apply -f -",
-		"import":                                  "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
-		"explain deployment/wbe -f k8s":           "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
-		"render --pipelines interval --source .":  "line 5: spec.source.interval: unknown field, did you mean spec.interval?",
-		"render --pipelines file --source .":      "the directory of policies, policies, cannot be opened; specify another one with --policies",
-		"render --pipelines nowhere":              "nowhere is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .",
-		"verify --rendered k8s":                   "there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml",
-		"gate --as-is --crds shop.yaml shop.yaml": "reading --crds: there is no CustomResourceDefinition in shop.yaml; specify the cluster's definitions",
+		"k8s/":                          "unknown command k8s/; did you mean prerig inject k8s/?",
+		"shop.yaml":                     "unknown command shop.yaml; did you mean prerig inject shop.yaml?",
+		"validate k8s":                  "unknown command validate; use prerig check",
+		"get pods":                      "unknown command get; use prerig daemon status",
+		"apply -f shop.yaml":            "unknown command apply; use prerig inject FILE | kubectl apply -f -",
+		"import":                        "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
+		"explain deployment/wbe -f k8s": "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
+		"explain web":                   "web is no file, and a workload is KIND/NAME; did you mean deployment/web?",
+		"admit -o table shop.yaml":      `error: --output is "table"; it can be yaml or json`,
+		"review -C nodir":               "reading the repository of -C: nodir: no such directory",
+		"review -C bare.git":            "bare.git is a bare repository, which has no files to compare with",
+		"import policy.yaml":            "importing: policy.yaml (InjectionPolicy) is an input of Prerig already; prerig inject takes a policy with -p FILE",
+		"import two-kinds.yaml":         "two-kinds.yaml has only Deployment, Service: it has no ConfigMap",
+		"images verify two-kinds.yaml":  "a file of this kind has one object, and this one has Deployment, Service",
+		"init --yes --source https://a.example/b.git --publish foo#bar":        `--publish is "foo#bar": the part before the # is the URL of a repository`,
+		"init --yes --source https://a.example/b.git --name Shop_1":            `--name is "Shop_1"; the name of a pipeline has lower-case letters, digits and hyphens`,
+		"render --pipelines interval --source .":                               "line 5: spec.source.interval: unknown field, did you mean spec.interval?",
+		"render --pipelines file --source .":                                   "the directory of policies, policies, cannot be opened; specify another one with --policies",
+		"render --pipelines nowhere":                                           "nowhere is not a directory; specify it with --pipelines, or write pipelines with prerig init --source .",
+		"verify --rendered k8s":                                                "there is no kubeconfig: set --kubeconfig or KUBECONFIG, or specify files with the output of kubectl get -o yaml",
+		"gate --as-is --crds shop.yaml shop.yaml":                              "reading --crds: there is no CustomResourceDefinition in shop.yaml; specify the cluster's definitions",
 		"daemon status --server https" + strings.TrimPrefix(plain.URL, "http"): "; use --server " + plain.URL + "\n",
 	} {
 		code, _, stderr := command(t, "", strings.Fields(args)...)
 		if code != ExitError || !strings.Contains(stderr, want) {
 			t.Errorf("prerig %s: exit code %d, want %q\n%s", args, code, want, stderr)
 		}
+	}
+	if _, stderr := ok(t, "", "import", "typo.yaml"); !strings.Contains(stderr, "warning: spec.values.global.proxyy (typo.yaml:8): unknown value, did you mean proxy?") {
+		t.Error(stderr)
 	}
 	if _, stderr := ok(t, "", "inject", "empty.yaml", "shop.yaml"); !strings.Contains(stderr, "warning: empty.yaml: the file is empty\n") {
 		t.Error(stderr)

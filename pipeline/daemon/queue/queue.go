@@ -88,10 +88,11 @@ type connection struct {
 	js          jetstream.JetStream
 	local       *localLocks // with an embedded server; otherwise nil
 	owner       string
-	broken      atomic.Bool  // a write failed
-	silentSince atomic.Int64 // when a write was first not answered in time, since one was; in nanoseconds of the queue's life, 0 for never
-	full        atomic.Bool  // the last write was refused for want of room
-	unlock      func()       // the embedded server's directory
+	broken      atomic.Bool           // a write failed
+	silentSince atomic.Int64          // when a write was first not answered in time, since one was; in nanoseconds of the queue's life, 0 for never
+	refused     atomic.Pointer[error] // why the server could not be reached last
+	full        atomic.Bool           // the last write was refused for want of room
+	unlock      func()                // the embedded server's directory
 	clock       clock
 	lookAgain   time.Duration // the constant of this name but in tests
 }
@@ -145,10 +146,13 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return q, nil
 	}
 	var err error
-	if q.nc, err = dialCluster(o.URL, o.NATS); err != nil {
+	if q.nc, err = q.dialCluster(o.URL, o.NATS); err != nil {
 		return nil, err
 	}
 	if err := q.prepareStreams(ctx); err != nil {
+		if refused := q.refused.Load(); refused != nil && !q.nc.IsConnected() {
+			err = fmt.Errorf("connecting to NATS: %w", *refused)
+		}
 		q.Close()
 		return nil, err
 	}

@@ -146,8 +146,13 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 // dialCluster connects to a cluster and keeps reconnecting for as long as the connection exists. A node that
 // disappears silently, as with its machine, is detected after about ten seconds, and the wait for another one that
 // does not respond is short.
-func dialCluster(url string, opts []nats.Option) (*nats.Conn, error) {
-	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+func (q *connection) dialCluster(url string, opts []nats.Option) (*nats.Conn, error) {
+	warn := func(_ *nats.Conn, err error) {
+		if !errors.Is(err, nats.ErrNoServers) && q.refused.Swap(&err) == nil { // the error of a server says more
+			q.opts.Log.Warn("NATS cannot be reached; trying again", "error", err)
+		}
+	}
+	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.ReconnectErrHandler(warn),
 		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(3 * time.Second),
 		nats.PingInterval(4 * time.Second), nats.MaxPingsOutstanding(2)}, opts...)
 	nc, err := nats.Connect(url, opts...)

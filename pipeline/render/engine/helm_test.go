@@ -70,6 +70,25 @@ func TestHelm(t *testing.T) {
 	}
 }
 
+// TestHelmNamespaceIsThatOfTheProxy: Helm installs objects without a namespace into that of the release.
+func TestHelmNamespaceIsThatOfTheProxy(t *testing.T) {
+	for _, of := range []string{"shop", "other"} {
+		r := release(func(h *v1alpha1.Helm) { h.Namespace = of })
+		r.Policies = []render.Policy{{Origin: "mesh.yaml", YAML: "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\n" +
+			"spec: {istio: {injector: {builtIn: istio}}}\n"}}
+		response, _ := mustRender(t, shopChart(), r)
+		web := string(response.Objects[3].YAML)
+		if !strings.Contains(web, "namespaces/"+of+"/deployments/web") {
+			t.Errorf("the proxy has another namespace than %s:\n%s", of, web)
+		}
+		for _, one := range response.Results {
+			if strings.Contains(one.Message, "so default is written for the proxy") {
+				t.Error(one.Message)
+			}
+		}
+	}
+}
+
 // TestHelmWarnsWithoutTime checks that what Helm's packages log is a warning, and the same each time.
 func TestHelmWarnsWithoutTime(t *testing.T) {
 	files := shopChart()

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,9 @@ func resultsError(doing string, results result.Results) error {
 }
 
 // parsePolicies reads the policies of the pipeline.
-func (n *injection) parsePolicies(sources []render.Policy) (*compiledPolicies, error) {
+func (n *injection) parsePolicies(sources []render.Policy, namespace string) (*compiledPolicies, error) {
 	var text strings.Builder
+	text.WriteString(namespace + "\n")
 	for _, policy := range sources {
 		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
 	}
@@ -78,6 +80,7 @@ func (n *injection) parsePolicies(sources []render.Policy) (*compiledPolicies, e
 			if err != nil {
 				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
 			}
+			parsed.Spec.DefaultNamespace = cmp.Or(parsed.Spec.DefaultNamespace, namespace)
 			all = append(all, parsed)
 		}
 		return all, nil

@@ -58,7 +58,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if w.response.IsWanting() || w.request.Discover {
 		return nil // it is rendered again, with what is wanted
 	}
-	policies, err := w.injection.parsePolicies(w.request.Policies)
+	policies, err := w.injection.parsePolicies(w.request.Policies, w.releaseNamespace())
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,14 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		return err
 	}
 	return w.addObjects(items)
+}
+
+// releaseNamespace returns the namespace in which Helm installs the objects of a chart that name none, or "".
+func (w *renderWorker) releaseNamespace() string {
+	if w.request.Helm == nil {
+		return ""
+	}
+	return w.request.Helm.Namespace
 }
 
 // buildOrTake returns the documents to inject into.
