@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-git/go-billy/v5"
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
@@ -37,6 +39,20 @@ func OpenLocal(dir string) (*Local, error) {
 		return nil, fmt.Errorf("opening the repository of %s: it is not kept in files", dir)
 	}
 	files := storage.Filesystem()
+	shared, err := withShared(files, objectsDirectory(files.Root()))
+	if err != nil {
+		return nil, fmt.Errorf("opening the repository of %s: %w", dir, err)
+	}
+	if shared != nil {
+		var worktree billy.Filesystem
+		if at, err := repository.Worktree(); err == nil {
+			worktree = at.Filesystem
+		}
+		files, storage = shared, filesystem.NewStorage(shared, cache.NewObjectLRUDefault())
+		if repository, err = gogit.Open(storage, worktree); err != nil {
+			return nil, fmt.Errorf("opening the repository of %s: %w", dir, err)
+		}
+	}
 	mirror := &Mirror{
 		objectStore: objectStore{dir: files.Root(), files: indexedFS{files}, storage: storage},
 		limits:      DefaultLimits(), fetchLock: make(chan struct{}, 1),
