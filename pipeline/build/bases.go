@@ -111,7 +111,7 @@ func (f *remoteFetch) addBases(ctx context.Context, wanted []render.WantedBase) 
 		fetched, err := f.fetchBase(bounded, one.URL, base)
 		if err != nil {
 			err = reference.RefuseFetch(one.Where, one.URL, err)
-			if errors.As(err, new(*FetchError)) {
+			if errors.As(err, new(*FetchError)) && !f.request.Review {
 				return err
 			}
 			f.request.MissingBases = append(f.request.MissingBases, render.MissingBase{Name: one.Name, Reason: err.Error()})

@@ -43,8 +43,8 @@ type Builder struct {
 	Objects PolicyObjects
 	// Cluster completes policies with from: Cluster; nil means that no cluster is available.
 	Cluster PolicyCompleter
-	// KeepVariables is that of the requests, see render.Request. Nothing that is built with it may be published.
-	KeepVariables bool
+	// Review is that of the requests, see render.Request. Nothing that is built with it may be published.
+	Review bool
 	// Limits that no pipeline can raise.
 	Limits render.Limits
 	// Repositories fetches remote bases; nil fetches none.
@@ -100,7 +100,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	}
 	view := tree.NewView(root, limits.Read)
 	built.Request = newRequest(p, limits, b.Alone)
-	built.Request.KeepVariables = b.KeepVariables
+	built.Request.Review = b.Review
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)

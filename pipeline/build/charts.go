@@ -75,7 +75,7 @@ func (f *remoteFetch) addCharts(ctx context.Context, wanted []render.ChartRefere
 		case lock.exists:
 			err = fmt.Errorf("%s has no chart %s of %s; %s", lock.path, strings.TrimSpace(one.Name+" "+one.Range), one.Repository, reference.LockHint)
 		default:
-			err = fmt.Errorf("the chart %s of %s is not locked, as there is no %s in the source; %s", one.Name, one.Repository, lock.path, reference.LockHint)
+			err = errors.New(reference.UnlockedChart(one, lock.path))
 		}
 		if err == nil {
 			continue

@@ -43,6 +43,15 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []render.Repository {
 // renderWithRemotes renders, and again with the charts and remote bases that the build turns out to need. Each is fetched before the
 // render that uses it.
 func (b *Builder) renderWithRemotes(ctx context.Context, f *remoteFetch) (*render.Response, error) {
+	if f.request.Review {
+		lock, err := f.readLock()
+		if err != nil {
+			return nil, err
+		}
+		if !lock.exists {
+			f.request.NoLock = lock.path
+		}
+	}
 	for range maxRounds {
 		response, err := b.renderFromRemembered(ctx, f.p, f.files, *f.request)
 		if err != nil || !response.IsWanting() {

@@ -198,7 +198,7 @@ func checkedURLs(repository *git.Local) (urls []string) {
 }
 
 func commitEnd(repository *git.Local, revision, url string) (*end, error) {
-	commit, files, err := repository.Commit(revision)
+	commit, files, err := repository.CommitInFull(revision)
 	if err != nil {
 		return nil, missingRevisionError(revision, err)
 	}
@@ -246,7 +246,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 		return nil, "", err
 	}
 	defer closing()
-	before.Instead, before.Builder.AnyRemote, before.Builder.KeepVariables = base.supply, true, true
+	before.Instead, before.Builder.AnyRemote, before.Builder.Review = base.supply, true, true
 	after := &dryrun.Renderer{
 		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers,
 		Progress: before.Progress,
@@ -273,12 +273,13 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
 	}
 	var notes strings.Builder
-	kept.print(&notes, now)
 	uncovered := uncoveredFiles(base, head, earlier, now)
 	printUncovered(&notes, uncovered)
 	printVariables(&notes, now)
 	from := "commit " + base.name
 	c, still := after.CompareEnds(ctx, from, earlier, now)
+	kept.keepChanged(c)
+	kept.print(&notes, now)
 	c.AddUnaffected(from, same)
 	c.SetUnseen(len(uncovered), len(still))
 	o.bar.clearLine()

@@ -19,6 +19,10 @@ func reviewChange(t *testing.T, want int, files, change map[string]string) (out,
 	git("add", "-A")
 	git("commit", "--quiet", "-m", "first")
 	for name, text := range change {
+		if text == "" {
+			git("rm", "--quiet", name)
+			continue
+		}
 		write(name, text)
 	}
 	code, out, problems := prerig(t, "review", "-C", dir, "--cache", t.TempDir(), "HEAD")

@@ -139,7 +139,7 @@ func TestReviewOfAFluxCluster(t *testing.T) {
 	}
 	write("clusters/prod/db.yaml", kustomization("db", ", postBuild: {substitute: {other: v1}}"))
 	code, out, problems = prerig(t, args...)
-	if code != 2 || strings.Contains(out, "== deleted") || !strings.Contains(out, "flux-system/db") {
+	if code != 2 || strings.Contains(out, "deleted: Deployment") || !strings.Contains(out, "flux-system/db") {
 		t.Errorf("a unit that the change breaks: exit code %d\n%s%s", code, out, problems)
 	}
 }

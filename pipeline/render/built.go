@@ -127,7 +127,7 @@ func (r *Response) adoptBuild(given *Built) {
 		r.Results = append(slices.Clip(given.Results), r.Results...)
 		r.Decisions = append(slices.Clip(given.Decisions), r.Decisions...)
 		r.FollowJobs = r.FollowJobs || given.FollowJobs
-		r.Failed = given.Failed
+		r.Failed, r.Units = given.Failed, given.Units
 		r.Warnings = append(slices.Clip(given.Warnings), r.Warnings...)
 	}
 }

@@ -32,6 +32,29 @@ type Object struct {
 // TagUnit is the tag of a result that names the unit it is from.
 const TagUnit = "unit"
 
+// DropRepeated leaves out all but the last of the objects of one name in a unit, as they are applied one after the other, and warns of
+// them.
+func (r *Response) DropRepeated() {
+	last := map[string]int{}
+	for i, o := range r.Objects {
+		last[o.Unit+" "+o.ID()] = i
+	}
+	kept := make([]Object, 0, len(r.Objects))
+	for i, o := range r.Objects {
+		if o.Name == "" || last[o.Unit+" "+o.ID()] == i {
+			kept = append(kept, o)
+			continue
+		}
+		found := result.Result{Severity: result.Warning, Message: "is there twice; the last one is compared",
+			ResourceRef: &result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+		if o.Source.Path != "" {
+			found.File = &result.File{Path: o.Source.Path, Line: o.Source.Line}
+		}
+		r.Results = append(r.Results, found)
+	}
+	r.Objects = kept
+}
+
 // NotRendered names what could not be rendered, such as Kustomization flux-system/apps and HelmRelease shop/web. What is published of
 // them is to stay as it is.
 func (r *Response) NotRendered() []string {

@@ -41,9 +41,13 @@ type Request struct {
 	HelmCharts *v1alpha1.HelmCharts `json:"helmCharts,omitempty"`
 	// Releases renders releases among the objects of the build; nil leaves them as they are.
 	Releases *v1alpha1.Releases `json:"releases,omitempty"`
-	// KeepVariables keeps the text of the variables of Flux whose values only the cluster or a key has, for people who compare two
-	// results; they are among the results, with the code CodeVariableKept. Otherwise they are errors.
-	KeepVariables bool `json:"keepVariables,omitempty"`
+	// Review renders for people who compare two results, never to publish. Flux's Kustomizations stay among the objects,
+	// suspended ones are built too, variables keep their text where only the cluster or a key has the values
+	// (CodeVariableKept), and what a kustomization loads from elsewhere is left out where it cannot be had (CodeNotLoaded).
+	Review bool `json:"review,omitempty"`
+	// NoLock is the path of the lock that the source does not have, in a review: what only a lock could give is missing
+	// then, without being wanted first. It is empty where there is one.
+	NoLock string `json:"noLock,omitempty"`
 	// Repositories are the Git repositories whose files are in the tree, for releases.
 	Repositories []Repository `json:"repositories,omitempty"`
 	// Discover only finds the charts that releases need. helmCharts whose charts are missing are not rendered.
@@ -163,6 +167,8 @@ type Response struct {
 	// Failed are the units of which nothing is among the objects: what is published of them is to stay. Results with the
 	// tag TagUnit say why.
 	Failed []string `json:"failed,omitempty"`
+	// Units describes the Applications, and in a review the Kustomizations of Flux, that were rendered as units.
+	Units []Unit `json:"units,omitempty"`
 	// Results are the findings of the injection.
 	Results result.Results `json:"results,omitempty"`
 	// Decisions has one entry for each pod template and layer.
@@ -186,11 +192,20 @@ const CodeNotRendered = "not-rendered"
 // TagUnlocked is the tag of a result about a release whose chart is not in the lock.
 const TagUnlocked = "unlocked"
 
-// CodeVariableKept marks the results about variables that stay as they are (result.TagCode), by the request's KeepVariables. TagVariable
+// CodeVariableKept marks the results about variables that stay as they are (result.TagCode), in a review. TagVariable
 // is their name.
 const (
 	CodeVariableKept = "variable-kept"
 	TagVariable      = "variable"
+)
+
+// CodeNotLoaded marks the results about what a kustomization loads from elsewhere, or by a program, and that the build
+// is without, in a review (result.TagCode). TagReference is the text of the entry, and TagDigest a digest of its content
+// where the text does not tell one from another.
+const (
+	CodeNotLoaded = "not-loaded"
+	TagReference  = "reference"
+	TagDigest     = "digest"
 )
 
 // IsWanting reports whether the build needs what it did not have, and has to be repeated with it.

@@ -33,6 +33,8 @@ type Change struct {
 	Whole string
 	// Unseen is what the comparison does not show, such as "1 changed file in nothing that was compared", or "".
 	Unseen string
+	// Remarks are effects that the differences of objects do not show, a sentence each.
+	Remarks []string
 }
 
 func (c Change) noun() string { return cmp.Or(c.Noun, "pipeline") }

@@ -47,6 +47,7 @@ func (r *review) allSections() []section {
 	}
 	add(r.uncomparedReasonsSection("Not compared", func(p Pipeline) string { return p.NotCompared }))
 	add(r.uncomparedReasonsSection("Would be refused", func(p Pipeline) string { return p.Refused }))
+	add(r.remarksSection())
 	add(r.destructiveDeletionsSection())
 	add(r.newFindingsSection())
 	add(r.groupedChangesSection("What the source changed", (*object).sourceChange))
@@ -87,6 +88,8 @@ func (r *review) summaryCounts() string {
 	switch {
 	case len(pipelines) == 0 && compared == 0 && missing > 0:
 		return fmt.Sprintf("**Nothing could be compared** of %s.\n", countWithNoun(missing, r.change.noun()))
+	case len(pipelines) == 0 && len(r.change.Remarks) > 0:
+		return fmt.Sprintf("**No object differs** %s %s%s", where, countWithNoun(compared, r.change.noun()), end)
 	case len(pipelines) == 0:
 		return fmt.Sprintf("**Nothing changes** %s %s%s", where, countWithNoun(compared, r.change.noun()), end)
 	}
@@ -97,6 +100,15 @@ func (r *review) summaryCounts() string {
 	return fmt.Sprintf("**%d%s %s%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of,
 		r.change.noun(), map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
 		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
+}
+
+// remarksSection lists the remarks.
+func (r *review) remarksSection() section {
+	s := section{title: "Beside the differences", what: "remark"}
+	for _, text := range r.change.Remarks {
+		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{"- " + codeSpan(text) + "\n"}})
+	}
+	return s
 }
 
 // notCompared counts the pipelines that could not be compared.

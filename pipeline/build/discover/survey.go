@@ -29,6 +29,7 @@ type contents struct {
 	releases       []release
 	sources        map[string][]string
 	kustomizations []release // of Flux
+	syncs          []fluxSync
 }
 
 // readContents reads a repository.
@@ -172,6 +173,7 @@ func (c *contents) readManifests(at string, d *directory, name string) {
 		return
 	}
 	objects := 0
+	c.readFluxSync(at, text, file.Docs)
 	for _, doc := range file.Docs {
 		meta, sure := doc.Scan()
 		group, _, _ := strings.Cut(meta.APIVersion, "/")
@@ -224,62 +226,6 @@ func (s *survey) cover(name string) (found bool) {
 		return true
 	}
 	return false
-}
-
-// coverFlux finds the clusters of Flux: directories that a Kustomization in or below them names as its own path, as flux bootstrap writes
-// it, and directories with Kustomizations that no other one builds. What Kustomizations build, and all below it, is no build of its own.
-func (s *survey) coverFlux() {
-	for _, k := range s.kustomizations {
-		at, source := fluxPath(k.object)
-		if s.directories[at] == nil {
-			continue // it is in another source, such as an artifact of a part of this one
-		}
-		if !isWithin(k.at, at) {
-			at = k.at
-			if slices.ContainsFunc(s.kustomizations, func(other release) bool {
-				built, _ := fluxPath(other.object)
-				return isWithin(at, built)
-			}) {
-				continue
-			}
-		}
-		if s.directories[at] != nil && source != "" && at != "." {
-			s.clusters[at] = source
-		}
-	}
-	if len(s.clusters) == 0 {
-		return
-	}
-	built := slices.Collect(maps.Keys(s.clusters))
-	for _, k := range s.kustomizations {
-		at, _ := fluxPath(k.object)
-		built = append(built, at)
-	}
-	for dir := range s.directories {
-		if slices.ContainsFunc(built, func(at string) bool { return at != "." && isWithin(dir, at) }) {
-			s.covered[dir] = true
-		}
-	}
-}
-
-// isWithin reports whether a directory is another one or below it.
-func isWithin(dir, other string) bool { return dir == other || strings.HasPrefix(dir, other+"/") }
-
-// fluxPath returns the directory that a Kustomization builds, and NAMESPACE/NAME of its source.
-func fluxPath(k map[string]any) (at, source string) {
-	spec, _ := k["spec"].(map[string]any)
-	ref, _ := spec["sourceRef"].(map[string]any)
-	meta, _ := k["metadata"].(map[string]any)
-	given, _ := spec["path"].(string)
-	name, _ := ref["name"].(string)
-	namespace, _ := ref["namespace"].(string)
-	if namespace == "" {
-		namespace, _ = meta["namespace"].(string)
-	}
-	if name == "" || namespace == "" {
-		return path.Join(".", given), ""
-	}
-	return path.Join(".", given), namespace + "/" + name
 }
 
 // reach returns the directories whose files the build of a directory reads: those that its kustomization names, or all below it.

@@ -92,11 +92,11 @@ func (r *fluxRun) addEntry(ctx context.Context) error {
 		if object == nil {
 			continue
 		}
-		k, _, err := flux.ReadKustomization(object)
+		k, _, err := fluxReview{r}.readKustomization(entry, object)
 		if err != nil {
 			continue // it is reported when the unit is searched for others
 		}
-		if dir, reason := r.directoryOf(k); reason == "" && dir == entry.dir {
+		if dir, reason := r.directoryOf(entry, k); reason == "" && dir == entry.dir {
 			entry.key, entry.k = k.Key(), k
 			break
 		}
@@ -248,7 +248,7 @@ func (r *fluxRun) followKustomizations(unit *fluxUnit, items []fn.Item) (kept []
 		if err != nil {
 			return nil, err
 		}
-		if object == nil || !r.followKustomization(unit, object) {
+		if object == nil || !r.followKustomization(unit, object) || r.w.request.Review {
 			kept = append(kept, item)
 			continue
 		}
@@ -265,7 +265,7 @@ func (r *fluxRun) followKustomizations(unit *fluxUnit, items []fn.Item) (kept []
 
 // followKustomization adds a unit for a Kustomization, and reports false for one that is left to its controller.
 func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bool {
-	k, warnings, err := flux.ReadKustomization(object)
+	k, warnings, err := fluxReview{r}.readKustomization(from, object)
 	r.report(from, warnings...)
 	if err != nil {
 		ref := object.Ref()
@@ -280,7 +280,7 @@ func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bo
 		}
 		return true
 	}
-	dir, left := r.directoryOf(k)
+	dir, left := r.directoryOf(from, k)
 	if left != "" {
 		r.report(from, release.Finding(result.Warning, object, "", left+"; it is left to Flux, and stays in the result"))
 		return false
@@ -298,16 +298,18 @@ func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bo
 	return true
 }
 
-// directoryOf returns the directory that a Kustomization builds, or why it is left to its controller.
-func (r *fluxRun) directoryOf(k *flux.Kustomization) (dir, left string) {
+// directoryOf returns the directory that a Kustomization of a unit builds, or why it is left to its controller.
+func (r *fluxRun) directoryOf(from *fluxUnit, k *flux.Kustomization) (dir, left string) {
 	ref := k.Spec.SourceRef
 	key := dependencyKey(k, ref.Namespace, ref.Name)
 	source := fmt.Sprintf("spec.sourceRef names %s %s", ref.Kind, key)
 	switch {
 	case k.Spec.KubeConfig != nil:
 		return "", "spec.kubeConfig applies it to another cluster"
-	case k.Spec.Suspend:
+	case k.Spec.Suspend && !r.w.request.Review:
 		return "", "spec.suspend is true, so that only the cluster knows what it has applied"
+	case r.w.request.Review && fluxReview{r}.isOwnSource(from, k):
+		return fluxReview{r}.locate(from, k.Spec.Path), ""
 	case key == r.w.request.Flux.Source:
 		return render.CleanPath(k.Spec.Path), ""
 	case ref.Kind != "GitRepository":
@@ -370,6 +372,9 @@ func (r *fluxRun) collectItems() ([]fn.Item, error) {
 			continue
 		}
 		items = append(items, r.w.places.numberUnit(&next, unit.key, unit.items)...)
+	}
+	if r.w.request.Review {
+		r.w.response.Units = fluxReview{r}.describeUnits()
 	}
 	discovers := r.w.request.Discover || r.w.response.IsWanting()
 	if len(r.w.response.Failed) == len(r.units) && !discovers {

@@ -65,7 +65,7 @@ var fluxUnits = map[string]struct {
 		units: map[string]string{"flux-system/vars": "ConfigMap vars", "flux-system/apps": "ConfigMap is-1-value"},
 	},
 	"variables that only the cluster or a key has, for a comparison": {
-		change: func(r *render.Request) { r.KeepVariables = true },
+		change: func(r *render.Request) { r.Review = true },
 		files: map[string]string{
 			"clusters/prod/a.yaml": fluxKustomization("apps", "app", "  postBuild: {substituteFrom: [{kind: Secret, name: gone}, {kind: Secret, name: locked}]}\n") +
 				"---\napiVersion: v1\nkind: Secret\nmetadata: {name: locked, namespace: flux-system}\nstringData: {key: \"ENC[x]\"}\nsops: {version: 3.9.0}\n",

@@ -44,7 +44,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	if wanting, err := kustomize.needsBases(ctx, source, info.Path); err != nil || wanting {
 		return unit.fieldError("spec.path", err)
 	}
-	replaced, err := r.generate(unit, source, info.Path)
+	replaced, missing, err := r.generate(unit, source, info.Path)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,8 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 		return unit.fieldError("spec.path", err)
 	}
 	files := kustomize.newCheckedTree(replaced)
-	built, err := kustomize.run(ctx, files, info.Path, types.LoadRestrictionsNone)
+	files.leftOut = missing
+	built, err := kustomize.runLeniently(ctx, files, info.Path, types.LoadRestrictionsNone)
 	if files.schema || schemaIsSet() {
 		openapi.ResetOpenAPI() // it is for this unit alone
 		openapi.Schema()
@@ -60,6 +61,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	if err != nil {
 		return unit.fieldError("spec.path", err)
 	}
+	r.report(unit, missing.results()...)
 	objects := built.Resources()
 	for _, object := range objects {
 		if object.GetName() == "" || object.GetKind() == "" || object.GetApiVersion() == "" {
@@ -107,19 +109,20 @@ func (u *fluxUnit) fieldError(field string, err error) error {
 	return release.FieldError(u.k.Object, field, "%v", err)
 }
 
-// generate returns the tree with the kustomization that the unit is built with.
-func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree.Reader, error) {
+// generate returns the tree with the kustomization that the unit is built with, and what of it is left out.
+func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree.Reader, *leftOut, error) {
 	files := kustomizeFS{r: source}
+	original := r.w.kustomize.newCheckedTree(source)
 	at := path.Join("/", dir)
 	name, content, err := flux.ReadDirectory(files, at)
 	if err != nil {
-		return nil, unit.fieldError("spec.path", err)
+		return nil, nil, unit.fieldError("spec.path", err)
 	}
 	created := !files.Exists(name)
 	if !created {
 		// Lines in errors are those of the file.
-		if _, err := r.w.kustomize.newCheckedTree(source).checkKustomization(render.CleanPath(name), content); err != nil {
-			return nil, unit.fieldError("spec.path", err)
+		if _, err := original.checkKustomization(render.CleanPath(name), content); err != nil {
+			return nil, nil, unit.fieldError("spec.path", err)
 		}
 	}
 	var spec kustomizev1.KustomizationSpec
@@ -128,22 +131,22 @@ func (r *fluxRun) generate(unit *fluxUnit, source tree.Reader, dir string) (tree
 	}
 	configured, err := flux.Configure(files, at, content, created, &spec)
 	if err != nil {
-		return nil, unit.fieldError("spec", fmt.Errorf("reading %s: %w", strings.TrimPrefix(name, "/"), err))
+		return nil, nil, unit.fieldError("spec", fmt.Errorf("reading %s: %w", strings.TrimPrefix(name, "/"), err))
 	}
-	return tree.Replaced{Reader: source, Path: render.CleanPath(name), Content: configured}, nil
+	return tree.Replaced{Reader: source, Path: render.CleanPath(name), Content: configured}, original.leftOut, nil
 }
 
 // finishObjects substitutes the variables of the objects that kustomize has built, and adds the common metadata. It
 // leaves out objects with variables that have no value, after it has reported them.
 func (r *fluxRun) finishObjects(unit *fluxUnit, objects []*resource.Resource) ([]*resource.Resource, error) {
-	variables, err := flux.ReadVariables(unit.k, r.w.request.KeepVariables, func(kind, name string) *release.Object {
+	variables, err := flux.ReadVariables(unit.k, r.w.request.Review, func(kind, name string) *release.Object {
 		return r.objects[fluxObject{kind, unit.k.Namespace, name}]
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range variables.Absent() {
-		if r.w.request.KeepVariables {
+		if r.w.request.Review {
 			break // its variables are reported where they are used
 		}
 		r.report(unit, release.Finding(result.Warning, unit.k.Object, "spec.postBuild.substituteFrom",

@@ -33,8 +33,10 @@ type checkedTree struct {
 	schema  bool                   // one may name a schema
 	// unrestricted reports whether files from anywhere in the tree may be loaded.
 	unrestricted bool
-	refused      error // the first hard error: kustomize drops some on its way
-	count        int
+	// leftOut are the entries that are left out as they cannot be loaded; nil has these be errors.
+	leftOut *leftOut
+	refused error // the first hard error: kustomize drops some on its way
+	count   int
 }
 
 func newKustomizations(r tree.Reader, bases []render.Base) *checkedTree {
@@ -114,7 +116,11 @@ func (k *checkedTree) Read(name string) ([]byte, error) {
 // kustomize to report.
 func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, error) {
 	k.schema = k.schema || bytes.Contains(content, []byte("openapi"))
-	file, err := reference.Parse(at, k.baseOf(at), k.sources, content)
+	parse := reference.Parse
+	if k.leftOut != nil {
+		parse = reference.ParseLenient
+	}
+	file, err := parse(at, k.baseOf(at), k.sources, content)
 	if err != nil || file == nil {
 		return content, err
 	}
@@ -124,8 +130,15 @@ func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, err
 	if file.In.Name != "" && k.unrestricted && file.HasPlugins() {
 		return nil, fmt.Errorf("%s: generators, transformers and validators of a remote base are not run without the load restrictor, as they could load files of the source; copy the base into the source", file.Shown)
 	}
+	changed := len(file.Remote) > 0
+	dropped := map[*yaml.Node]bool{}
 	for _, entry := range file.Remote {
 		local, err := k.mountedPath(file, entry)
+		if err != nil && k.leftOut != nil {
+			k.leftOut.add(file.Shown, entry.Line, entry.Field, shownReference(entry.Value), err.Error())
+			dropped[entry.Node] = true
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -134,8 +147,10 @@ func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, err
 	for _, entry := range file.ChartEntries() {
 		k.charts[path.Join(path.Dir(at), entry.Name)] = fmt.Sprintf("%s:%d", file.Shown, entry.Node.Line)
 	}
-	changed := len(file.Remote) > 0
 	root := file.Doc.Content[0]
+	if k.leftOut != nil {
+		changed = k.leaveOut(file, root, dropped) || changed
+	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "transformers" || root.Content[i+1].Kind != yaml.SequenceNode {
 			continue

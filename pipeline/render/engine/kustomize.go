@@ -53,10 +53,11 @@ func (b *kustomizeBuild) setsSchema() bool { return b != nil && b.schema }
 // render builds as the kustomize command does by default, with all plugins disabled.
 func (b *kustomizeBuild) render(ctx context.Context, at string) ([]fn.Item, error) {
 	files := b.newCheckedTree(b.files)
-	objects, err := b.run(ctx, files, at, b.loadRestrictions())
+	objects, err := b.runLeniently(ctx, files, at, b.loadRestrictions())
 	if err != nil {
 		return nil, err
 	}
+	b.response.Results = append(b.response.Results, files.leftOut.results()...)
 	return b.resourceItems(files, objects.Resources())
 }
 
@@ -87,6 +88,9 @@ func (b *kustomizeBuild) loadRestrictions() types.LoadRestrictions {
 func (b *kustomizeBuild) newCheckedTree(from tree.Reader) *checkedTree {
 	files := newKustomizations(from, b.request.Bases)
 	files.sources = b.request.Sources
+	if b.request.Review {
+		files.leftOut = newLeftOut(b.request.Functions)
+	}
 	return files
 }
 

@@ -34,6 +34,12 @@ func (r *releaseRun) recordMissingCharts(ctx context.Context, object *release.Ob
 // wantChart notes a chart that a field of a release needs, or reports why it cannot be had.
 func (r *releaseRun) wantChart(object *release.Object, field string, wanted render.ChartReference) {
 	w := r.w
+	if w.request.NoLock != "" {
+		missing := render.MissingChart{Chart: wanted, Unlocked: true, Reason: reference.UnlockedChart(wanted, w.request.NoLock)}
+		if !slices.ContainsFunc(w.request.Missing, func(m render.MissingChart) bool { return m.Chart.Same(wanted) }) {
+			w.request.Missing = append(w.request.Missing, missing)
+		}
+	}
 	if i := slices.IndexFunc(w.request.Missing, func(m render.MissingChart) bool { return m.Chart.Same(wanted) }); i >= 0 {
 		if ref := object.Ref(); !strings.Contains(wanted.Where, ref.String()) {
 			field = "" // it is one of an object that the release refers to

@@ -116,7 +116,9 @@ func (r *releaseRun) renderAll(ctx context.Context, items []fn.Item, parent *rel
 		if err != nil {
 			r.results = append(r.results, release.Finding(result.Error, object, "", r.explain(err).Error()))
 		}
-		if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend && !isApplicationSet(parent) {
+		if r.w.request.Review && object.Ref().Kind == "HelmRelease" {
+			out = append(out, item)
+		} else if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend && !isApplicationSet(parent) {
 			if item, err = suspendRelease(item, object); err != nil {
 				return nil, err
 			}

@@ -82,7 +82,9 @@ func (r *unitRun) renderReleasesOf(ctx context.Context, unit *releaseUnit) error
 			kept = append(kept, item)
 			continue
 		}
-		if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend && !isApplicationSet(unit.object) {
+		if r.w.request.Review && object.Ref().Kind == "HelmRelease" {
+			kept = append(kept, item)
+		} else if r.w.request.Releases.Originals == v1alpha1.OriginalsSuspend && !isApplicationSet(unit.object) {
 			if item, err = suspendRelease(item, object); err != nil {
 				return err
 			}

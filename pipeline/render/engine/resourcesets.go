@@ -50,6 +50,10 @@ func (r *fluxRun) expandSet(set resourceSet) error {
 	ref := set.object.Ref()
 	key := fluxObject{ref.Kind, ref.Namespace, ref.Name}
 	r.expanded[key]++
+	if r.w.request.Review && r.expanded[key] > 1 {
+		r.report(set.unit, release.Finding(result.Warning, set.object, "", "is made a second time; the first one is expanded"))
+		return nil
+	}
 	if r.expanded[key] > 1 || len(r.expanded) > maxFluxUnits {
 		return release.FieldError(set.object, "", "is made more than once, or more than %d are made: one may make another without end", maxFluxUnits)
 	}
@@ -63,7 +67,7 @@ func (r *fluxRun) expandSet(set resourceSet) error {
 			providers = append(providers, object)
 		}
 	}
-	objects, err := read.Build(providers, r.w.request.KeepVariables)
+	objects, err := read.Build(providers, r.w.request.Review)
 	if left, ok := errors.AsType[*flux.LeftError](err); ok {
 		r.report(set.unit, release.Finding(result.Warning, set.object, left.Field, left.Reason+"; it is left to its controller, and stays in the result"))
 		set.unit.items = append(set.unit.items, set.item)

@@ -154,7 +154,7 @@ func TestResourceSets(t *testing.T) {
 // TestResourceSetsToCompare: a comparison publishes nothing, so that an object counts without what the operator copies into it.
 func TestResourceSetsToCompare(t *testing.T) {
 	request := fluxRequest()
-	request.KeepVariables = true
+	request.Review = true
 	set := "  resources: [{apiVersion: v1, kind: Secret, metadata: {name: a, annotations: {fluxcd.controlplane.io/copyFrom: b/c}}}]\n"
 	response, _ := mustRender(t, map[string]string{"clusters/prod/set.yaml": resourceSetOf("set", set)}, request)
 	if got := unitsOf(response)["flux-system/flux-system"]; got != "Secret a" {

@@ -185,6 +185,9 @@ func (w *renderWorker) addObjects(items []fn.Item) error {
 			w.response.Objects[i].Unit = w.places.unitOf(item)
 		}
 	}
+	if w.request.Review {
+		w.response.DropRepeated()
+	}
 	return nil
 }
 

@@ -27,6 +27,8 @@ type File struct {
 	From string
 	// Doc is the decoded file.
 	Doc yaml.Node
+	// lenient has what cannot be loaded among Remote, and not refused.
+	lenient bool
 	// Remote are the entries that name repositories, Local those that name files and directories of the same tree, where both
 	// may be.
 	Remote, Local []Entry
@@ -62,7 +64,16 @@ var (
 // Parse parses a kustomization and rejects references that leave its tree, naming the line. Sources are the
 // directories of further sources. It returns nil if the content is not a kustomization.
 func Parse(at string, in render.Base, sources []string, content []byte) (*File, error) {
-	k := &File{Path: at, In: in, Shown: at, From: sourceOf(sources, at)}
+	return parse(&File{Path: at, In: in, Shown: at, From: sourceOf(sources, at)}, content)
+}
+
+// ParseLenient parses a kustomization as Parse does. What is remote and cannot be loaded is among File.Remote, and no error.
+func ParseLenient(at string, in render.Base, sources []string, content []byte) (*File, error) {
+	return parse(&File{Path: at, In: in, Shown: at, From: sourceOf(sources, at), lenient: true}, content)
+}
+
+func parse(k *File, content []byte) (*File, error) {
+	at, in := k.Path, k.In
 	if in.Name != "" {
 		k.Shown = in.String() + strings.TrimPrefix(at, in.Name)
 	}
@@ -76,7 +87,7 @@ func Parse(at string, in render.Base, sources []string, content []byte) (*File, 
 		}
 	}
 	for _, e := range k.Remote {
-		if e.alias {
+		if e.alias && !k.lenient {
 			return nil, k.RefuseRemote(e, errors.New("written with an anchor or an alias; write it out"))
 		}
 	}
@@ -166,7 +177,7 @@ func (k *File) checkEntry(e Entry) error {
 	}
 	mayBeRoot := slices.Contains(rootFields, e.Field)
 	switch {
-	case slices.Contains(remoteFields, e.Field) && remotebase.IsFile(value):
+	case slices.Contains(remoteFields, e.Field) && remotebase.IsFile(value), k.lenient && isOverHTTP(value):
 		k.Remote = append(k.Remote, e)
 	case isOverHTTP(value) && (!mayBeRoot || remotebase.IsFile(value)):
 		return k.RefuseRemote(e, fmt.Errorf("only a file under %s can be, and a directory of a Git repository under resources, components and bases", strings.Join(remoteFields, ", ")))

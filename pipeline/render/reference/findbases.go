@@ -33,6 +33,11 @@ const AllowHint = "copy it into the source, or have the pipeline allow its repos
 // LockHint describes how to add missing entries to a lock.
 const LockHint = "run prerig lock and commit what it writes"
 
+// UnlockedChart describes why a chart cannot be had from a source without a lock.
+func UnlockedChart(chart render.ChartReference, lock string) string {
+	return fmt.Sprintf("the chart %s of %s is not locked, as there is no %s in the source; %s", chart.Name, chart.Repository, lock, LockHint)
+}
+
 // ErrNotAllowed is the cause of the error of a fetch for a repository that the pipeline does not allow.
 var ErrNotAllowed = errors.New("its repository is not allowed")
 
@@ -60,6 +65,9 @@ func FindBases(ctx context.Context, view *tree.View, request render.Request, fet
 	f := newBaseFinder(ctx, files, request)
 	f.open = func(k *File, e Entry, base render.Base, parsed *remotebase.Base) (bool, error) {
 		fetched, err := fetch(ctx, e.Value, parsed)
+		if err != nil && f.lenient && ctx.Err() == nil {
+			return false, nil // the renderer leaves it out
+		}
 		if err != nil {
 			return false, RefuseFetch(k.where(e), e.Value, err)
 		}
@@ -88,6 +96,9 @@ func FindUnfetched(ctx context.Context, files tree.Reader, request render.Reques
 	var wanted []render.WantedBase
 	f.open = func(k *File, e Entry, base render.Base, _ *remotebase.Base) (bool, error) {
 		i := slices.IndexFunc(request.MissingBases, func(one render.MissingBase) bool { return one.Name == base.Name })
+		if i >= 0 && f.lenient {
+			return false, nil
+		}
 		if i >= 0 {
 			return false, errors.New(request.MissingBases[i].Reason)
 		}
@@ -199,13 +210,18 @@ func (f *baseFinder) findRemote(k *File, e Entry) error {
 	var parsed *remotebase.Base
 	if !remotebase.IsFile(e.Value) {
 		var err error
-		if parsed, err = remotebase.Parse(e.Value); err != nil {
+		if parsed, err = remotebase.Parse(e.Value); err != nil && f.lenient {
+			return nil
+		}
+		if err != nil {
 			return k.RefuseRemote(e, fmt.Errorf("%w; or else copy it into the source", err))
 		}
 	}
 	base := render.NewBase(k.In.Name, e.Value)
 	if _, known := f.bases[base.Name]; !known {
-		if err := f.checkNesting(base); err != nil {
+		if err := f.checkNesting(base); err != nil && f.lenient {
+			return nil
+		} else if err != nil {
 			return k.RefuseRemote(e, err)
 		}
 		if ok, err := f.open(k, e, base, parsed); err != nil || !ok {

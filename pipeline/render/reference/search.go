@@ -21,11 +21,12 @@ type kustomizationSearch struct {
 	ctx     context.Context
 	seen    map[string]bool // directories
 	sources []string        // directories of further sources
+	lenient bool            // what cannot be had is left out
 	entries int             // that were looked at
 }
 
 func newSearch(ctx context.Context, request render.Request) kustomizationSearch {
-	return kustomizationSearch{ctx: ctx, seen: map[string]bool{}, sources: request.Sources}
+	return kustomizationSearch{ctx: ctx, seen: map[string]bool{}, sources: request.Sources, lenient: request.Review}
 }
 
 // beginDirectory reports whether a directory was not looked at before, and notes it.
@@ -49,7 +50,11 @@ func (s *kustomizationSearch) parseBoundedKustomization(at string, in render.Bas
 	if err := CheckAliases(content, maxValues); err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	k, err := Parse(at, in, s.sources, content)
+	read := Parse
+	if s.lenient {
+		read = ParseLenient
+	}
+	k, err := read(at, in, s.sources, content)
 	if err == nil && k != nil && !isWithin(&k.Doc, maxValues) {
 		return nil, &tree.LimitError{What: "number of values in " + at, Limit: maxValues}
 	}

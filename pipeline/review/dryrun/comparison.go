@@ -22,6 +22,8 @@ type Comparison struct {
 	// Changes are the differences, each once, the most common first; deletions that take other objects or data along
 	// are before all.
 	Changes []group.Change `json:"changes"`
+	// Remarks are effects that the changes of objects do not show, between the two ends of a range of commits.
+	Remarks []Remark `json:"remarks,omitempty"`
 
 	reviewed []review.Pipeline
 	noun     string
@@ -65,7 +67,7 @@ type TargetChange struct {
 }
 
 // Empty reports whether the comparison has no changes.
-func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
+func (c *Comparison) Empty() bool { return len(c.Changes)+len(c.Remarks) == 0 }
 
 // Failed reports whether any pipeline could not be compared, or would be refused.
 func (c *Comparison) Failed() bool {

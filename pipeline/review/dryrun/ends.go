@@ -32,6 +32,10 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 	seen := map[string]bool{}
 	add := func(r *Result, old, now map[string][]byte, failure error) {
 		first := earlier[r.Entry.Key]
+		if failure == nil && now != nil {
+			c.Remarks = append(c.Remarks, keepInCluster(first, r, old, now)...)
+			c.Remarks = append(c.Remarks, remarksOf(first, r)...)
+		}
 		change, found, reviewed := p.compareEnd(ctx, from, r, first, old, now, failure)
 		if _, asBefore := failedParts(r, first); now != nil && len(asBefore) > 0 {
 			still = append(still, Still{r.Entry.Key, asBefore, r.Built.ReasonsOf(asBefore)})

@@ -80,5 +80,5 @@ func addPlace(all []review.Pipeline, one review.Pipeline, target string) []revie
 // Review returns the comparison for the body of a pull request or a comment. The Renderer must have been configured
 // to keep the data for it.
 func (c *Comparison) Review() review.Change {
-	return review.Change{Pipelines: c.reviewed, Noun: c.pipelineNoun(), Unseen: c.unseen}
+	return review.Change{Pipelines: c.reviewed, Noun: c.pipelineNoun(), Unseen: c.unseen, Remarks: c.remarkLines()}
 }

@@ -22,6 +22,7 @@ const listed = 10
 func (c *Comparison) Text(w io.Writer, colour bool) error {
 	var out strings.Builder
 	places := c.placeCounts()
+	c.writeRemarks(&out, colour)
 	for _, change := range c.Changes {
 		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.Title(c.pipelineNoun())))
 		for _, text := range listObjects(change, places) {
@@ -295,6 +296,8 @@ func (c *Comparison) summaryLine() string {
 	}
 	text := countWithNoun(compared, c.pipelineNoun()) + " compared"
 	switch {
+	case len(c.Changes) == 0 && len(c.Remarks) > 0:
+		text += ": no object differs; see the " + countWithNoun(len(c.remarkLines()), "line") + " above"
 	case !c.Empty():
 		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
 			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, countWithNoun(len(c.Changes),

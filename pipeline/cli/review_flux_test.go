@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// fluxReview is a change of a cluster of Flux, and what a review of it shows.
+type fluxReview struct {
+	files, change map[string]string // files that change to "" are removed
+	code          int
+	want, without []string
+}
+
+const reviewedMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {a: b}\n"
+
+// reviewedCluster is a cluster, as flux bootstrap writes it, with a Kustomization apps.
+func reviewedCluster(more map[string]string) map[string]string {
+	files := map[string]string{
+		"clusters/prod/flux-system/kustomization.yaml": "resources: [gotk-sync.yaml]\n",
+		"clusters/prod/flux-system/gotk-sync.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\n" +
+			"metadata: {name: flux-system, namespace: flux-system}\nspec: {interval: 1m, url: \"https://git.example.com/team/config\"}\n---\n" +
+			reviewedPart("flux-system", "./clusters/prod", "prune: true"),
+		"clusters/prod/apps.yaml":    reviewedPart("apps", "./apps", "prune: true"),
+		"apps/web.yaml":              application("web", "app:1"),
+		"apps/settings.yaml":         reviewedMap,
+		"clusters/prod/readme.md":    "text",
+		"infrastructure/unused.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: unused}\n",
+	}
+	maps.Copy(files, more)
+	return files
+}
+
+func reviewedPart(name, path, more string) string {
+	return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: " + name +
+		", namespace: flux-system}\nspec:\n  interval: 10m\n  path: " + path +
+		"\n  sourceRef: {kind: GitRepository, name: flux-system}\n  " + more + "\n"
+}
+
+var fluxReviews = map[string]fluxReview{
+	"fields of a Kustomization": {
+		files:  reviewedCluster(nil),
+		change: map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: true\n  serviceAccountName: admin")},
+		code:   1, want: []string{"modified: Kustomization flux-system/apps (clusters/prod)", "+  serviceAccountName: admin", "0 objects added, 1 modified, 0 deleted"},
+	},
+	"the first Kustomization of a bootstrap": {
+		files: reviewedCluster(nil),
+		change: map[string]string{"clusters/prod/flux-system/gotk-sync.yaml": strings.Replace(
+			reviewedCluster(nil)["clusters/prod/flux-system/gotk-sync.yaml"], "interval: 10m", "interval: 30m", 1)},
+		code: 1, want: []string{"modified: Kustomization flux-system/flux-system", "+  interval: 30m"},
+	},
+	"a suspended Kustomization keeps its objects": {
+		files:  reviewedCluster(nil),
+		change: map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: true\n  suspend: true")},
+		code:   1, want: []string{"Kustomization flux-system/apps is suspended: its 2 objects stay in the cluster", "+  suspend: true", "1 modified, 0 deleted"},
+	},
+	"objects that leave without prune stay": {
+		files:  reviewedCluster(map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")}),
+		change: map[string]string{"apps/settings.yaml": ""},
+		code:   1, want: []string{"no longer managed, and left in the cluster, as Kustomization flux-system/apps does not prune: its spec.prune is not true: ConfigMap shop/settings"},
+		without: []string{"deleted: ConfigMap"},
+	},
+	"objects that are not pruned stay": {
+		files: reviewedCluster(map[string]string{"apps/settings.yaml": strings.Replace(reviewedMap, "namespace: shop",
+			"namespace: shop, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}", 1)}),
+		change: map[string]string{"apps/settings.yaml": ""},
+		code:   1, want: []string{"left in the cluster, as metadata.annotations has kustomize.toolkit.fluxcd.io/prune: disabled: ConfigMap shop/settings"},
+		without: []string{"deleted: ConfigMap"},
+	},
+	"a Kustomization that leaves takes its objects along": {
+		files:  reviewedCluster(nil),
+		change: map[string]string{"clusters/prod/apps.yaml": ""},
+		code:   1, want: []string{"deleted: Kustomization flux-system/apps", "deleted: Deployment", "0 modified, 3 deleted"},
+	},
+	"a Kustomization that leaves without prune leaves its objects": {
+		files:  reviewedCluster(map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")}),
+		change: map[string]string{"clusters/prod/apps.yaml": ""},
+		code:   1, want: []string{"deleted: Kustomization flux-system/apps", "Kustomization flux-system/apps is deleted, and leaves its objects: its spec.prune is not true: "},
+		without: []string{"deleted: Deployment"},
+	},
+	"a namespace that the parent sets": {
+		files: map[string]string{
+			"apps/shop/kustomization.yaml":     "namespace: shop\nresources: [web]\n",
+			"apps/shop/web/kustomization.yaml": "resources: [ks.yaml]\n",
+			"apps/shop/web/ks.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\n" +
+				"spec:\n  path: ./apps/shop/web/app\n  prune: true\n  sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}\n",
+			"apps/shop/web/app/web.yaml": application("web", "app:1"),
+		},
+		change: map[string]string{"apps/shop/web/app/web.yaml": application("web", "app:2")},
+		code:   1, want: []string{"(apps/shop)", "+        image: app:2", "1 modified"},
+	},
+	"the artifact of a part of the repository": {
+		files: map[string]string{
+			"kubernetes/clusters/prod/instance.yaml": "apiVersion: fluxcd.controlplane.io/v1\nkind: FluxInstance\nmetadata: {name: flux, namespace: flux-system}\n" +
+				"spec:\n  sync: {kind: OCIRepository, url: \"oci://example.com/config\", ref: latest, path: ./clusters/prod}\n",
+			"kubernetes/clusters/prod/apps.yaml": strings.Replace(reviewedPart("apps", "./apps", "prune: true"), "GitRepository", "OCIRepository", 1),
+			"kubernetes/apps/web.yaml":           application("web", "app:1"),
+		},
+		change: map[string]string{"kubernetes/apps/web.yaml": application("web", "app:2")},
+		code:   1, want: []string{"(kubernetes/clusters/prod)", "+        image: app:2", "0 objects added, 1 modified, 0 deleted"},
+	},
+	"a remote resource of another version": {
+		files: reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources:\n- web.yaml\n- settings.yaml\n- https://example.com/crds/1.0.0/crds.yaml\n" +
+			"patches:\n- patch: |\n    {apiVersion: v1, kind: Service, metadata: {name: far}, spec: {type: NodePort}}\n"}),
+		change: map[string]string{"apps/kustomization.yaml": "resources:\n- web.yaml\n- settings.yaml\n- https://example.com/crds/1.1.0/crds.yaml\n" +
+			"patches:\n- patch: |\n    {apiVersion: v1, kind: Service, metadata: {name: far}, spec: {type: LoadBalancer}}\n", "apps/web.yaml": application("web", "app:2")},
+		code: 1, want: []string{"apps/kustomization.yaml: content not compared, as it is not in the source: ", "https://example.com/crds/1.0.0/crds.yaml -> https://example.com/crds/1.1.0/crds.yaml",
+			"the patch of Service far is changed", "+        image: app:2", "(clusters/prod)"},
+	},
+	"a generator that is never run": {
+		files: reviewedCluster(map[string]string{
+			"apps/kustomization.yaml": "resources: [web.yaml, settings.yaml]\ngenerators: [secrets.yaml]\n",
+			"apps/secrets.yaml":       "apiVersion: viaduct.ai/v1\nkind: ksops\nmetadata: {name: secrets}\nfiles: [secret.enc.yaml]\n",
+		}),
+		change: map[string]string{"apps/web.yaml": application("web", "app:2")},
+		code:   1, want: []string{"+        image: app:2"},
+	},
+	"a remote file of a generator": {
+		files:  reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources: [web.yaml]\nconfigMapGenerator:\n- name: board\n  files: [\"board.json=https://example.com/1/board.json\"]\ngeneratorOptions: {disableNameSuffixHash: true}\n"}),
+		change: map[string]string{"apps/kustomization.yaml": "resources: [web.yaml]\nconfigMapGenerator:\n- name: board\n  files: [\"board.json=https://example.com/2/board.json\"]\ngeneratorOptions: {disableNameSuffixHash: true}\n"},
+		code:   1, want: []string{"ConfigMap board", "https://example.com/2/board.json"},
+	},
+	"an object that is there twice": {
+		files:  map[string]string{"manifests/a.yaml": reviewedMap, "manifests/b.yaml": reviewedMap, "manifests/web.yaml": application("web", "app:1")},
+		change: map[string]string{"manifests/web.yaml": application("web", "app:2")},
+		code:   1, want: []string{"+        image: app:2", "0 objects added, 1 modified, 0 deleted"},
+	},
+	"a source of a HelmRelease": {
+		files: reviewedCluster(map[string]string{
+			"apps/chart.yaml":   "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/chart\", ref: {tag: 1.0.0}}\n",
+			"apps/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: chart}}\n",
+			"apps/other.yaml":   "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: other, namespace: shop}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: gone}}\n",
+		}),
+		change: map[string]string{"apps/chart.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/chart\", ref: {tag: 1.0.1}}\n"},
+		code:   1, want: []string{"OCIRepository shop/chart (tag 1.0.0 -> tag 1.0.1): what HelmRelease shop/web installs of it was not compared"},
+		without: []string{"HelmRelease shop/other"},
+	},
+}
+
+func TestReviewOfFlux(t *testing.T) {
+	for name, c := range fluxReviews {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, problems := reviewChange(t, c.code, c.files, c.change)
+			for _, want := range c.want {
+				if !strings.Contains(out+problems, want) {
+					t.Errorf("there is no %q in\n%s%s", want, out, problems)
+				}
+			}
+			for _, not := range c.without {
+				if strings.Contains(out+problems, not) {
+					t.Errorf("there is %q in\n%s%s", not, out, problems)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// The kinds of remarks.
+const (
+	// RemarkSuspended is about objects that their controller leaves alone from now on, or no longer.
+	RemarkSuspended = "suspended"
+	// RemarkKept is about objects that are removed from the source, and stay in the cluster.
+	RemarkKept = "kept"
+	// RemarkNotCompared is about a change whose effect was not compared.
+	RemarkNotCompared = "not-compared"
+)
+
+// Remark is an effect of a change that the differences of objects do not show.
+type Remark struct {
+	// Kind is one of the kinds of remarks.
+	Kind string `json:"kind"`
+	// Pipeline is what it is about, and Text the remark as a sentence.
+	Pipeline string `json:"pipeline"`
+	Text     string `json:"text"`
+	// Objects are those that the sentence is about, as "Kind namespace/name".
+	Objects []string `json:"objects,omitempty"`
+}
+
+// shownObjects is how many objects a remark names.
+const shownObjects = 5
+
+// side is one end of a build.
+type side struct {
+	objects []render.Object
+	units   map[string]render.Unit // Kustomizations of Flux, by NAMESPACE/NAME
+}
+
+func sideOf(r *Result) side {
+	s := side{units: map[string]render.Unit{}}
+	if r == nil || r.Built == nil || r.Built.Response == nil || r.Err != nil {
+		return s
+	}
+	s.objects = r.Built.Objects
+	for _, one := range r.Built.Units {
+		if one.Kind == "Kustomization" {
+			s.units[one.Name] = one
+		}
+	}
+	return s
+}
+
+// valueOf decodes an object, nil for one that cannot be.
+func valueOf(o render.Object) map[string]any {
+	file, err := manifest.Parse("", o.YAML)
+	if err != nil || len(file.Docs) == 0 {
+		return nil
+	}
+	value, err := file.Docs[0].Object()
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// shownName is an object as people name it.
+func shownName(o render.Object) string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// identity is what one object is known by at both ends, in whatever version.
+func identity(o render.Object) string {
+	return groupOf(o) + " " + shownName(o)
+}
+
+func groupOf(o render.Object) string {
+	group, _, found := strings.Cut(o.APIVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// isOfFlux reports whether an object is one that a controller of Flux reconciles.
+func isOfFlux(o render.Object) bool { return strings.HasSuffix(groupOf(o), ".toolkit.fluxcd.io") }
+
+// remarksOf returns the remarks about a build at both ends. The first end is nil for one that only the second has.
+func remarksOf(first, second *Result) (out []Remark) {
+	before, after := sideOf(first), sideOf(second)
+	out = append(suspensions(before, after), sourceRemarks(first, second)...)
+	out = append(out, missingRemarks(first, second)...)
+	for i := range out {
+		out[i].Pipeline = second.Entry.Key
+	}
+	return out
+}
+
+// suspensions returns remarks about the objects of Flux whose reconciliation ends, or begins again.
+func suspensions(before, after side) (out []Remark) {
+	was := map[string]bool{}
+	for _, o := range before.objects {
+		if isOfFlux(o) {
+			was[identity(o)] = isSuspended(o)
+		}
+	}
+	for _, o := range after.objects {
+		if !isOfFlux(o) {
+			continue
+		}
+		earlier, known := was[identity(o)]
+		now := isSuspended(o)
+		text := ""
+		switch {
+		case now && !known:
+			text = shownName(o) + " is added suspended: Flux does nothing for it until it is resumed"
+		case now && !earlier:
+			text = shownName(o) + " is suspended: " + after.leftAlone(o)
+		case !now && earlier:
+			text = shownName(o) + " is resumed: Flux applies all that has changed since it was suspended"
+		}
+		if text != "" {
+			out = append(out, Remark{Kind: RemarkSuspended, Text: text, Objects: []string{shownName(o)}})
+		}
+	}
+	return out
+}
+
+// leftAlone describes what the suspension of an object means.
+func (s side) leftAlone(o render.Object) string {
+	if o.Kind != "Kustomization" {
+		return "Flux does nothing for it until it is resumed"
+	}
+	n := 0
+	for _, other := range s.objects {
+		if other.Unit == o.Namespace+"/"+o.Name {
+			n++
+		}
+	}
+	if n == 0 {
+		return "what it has applied stays in the cluster, and is not reconciled until it is resumed"
+	}
+	return fmt.Sprintf("its %s stay in the cluster, and are not reconciled until it is resumed", countWithNoun(n, "object"))
+}
+
+func isSuspended(o render.Object) bool {
+	spec, _ := valueOf(o)["spec"].(map[string]any)
+	suspended, _ := spec["suspend"].(bool)
+	return suspended
+}
+
+// keepInCluster adds to the files of the second end those of objects that leave the source, and that the cluster keeps.
+// It returns remarks about them.
+func keepInCluster(first, second *Result, old, now map[string][]byte) (out []Remark) {
+	if first == nil || now == nil {
+		return nil
+	}
+	before, after := sideOf(first), sideOf(second)
+	present := map[string]bool{}
+	for _, o := range after.objects {
+		present[identity(o)] = true
+	}
+	removed := removedObjects(old, now)
+	names := map[string][]string{}
+	var order []string
+	for _, o := range before.objects {
+		if present[identity(o)] {
+			continue
+		}
+		path := removed.pathOf(o)
+		if path == "" {
+			continue
+		}
+		why := before.staysBecause(o, after, present)
+		if why == "" {
+			continue
+		}
+		now[path] = old[path]
+		if names[why] == nil {
+			order = append(order, why)
+		}
+		names[why] = append(names[why], shownName(o))
+	}
+	for _, why := range order {
+		out = append(out, Remark{Kind: RemarkKept, Pipeline: second.Entry.Key, Objects: names[why],
+			Text: "no longer managed, and left in the cluster, as " + why + ": " + foreign.List(names[why], shownObjects)})
+	}
+	return out
+}
+
+// removedFiles are the files of objects that only the first end has, by what they hold.
+type removedFiles map[manifest.Meta][]string
+
+func removedObjects(old, now map[string][]byte) removedFiles {
+	out := removedFiles{}
+	for path, text := range old {
+		if now[path] != nil {
+			continue
+		}
+		file, err := manifest.Parse(path, text)
+		if err != nil || len(file.Docs) != 1 {
+			continue
+		}
+		if meta, ok := metaOf(file.Docs[0]); ok {
+			out[meta] = append(out[meta], path)
+		}
+	}
+	return out
+}
+
+// metaOf returns the identity of the object of a document.
+func metaOf(doc *manifest.Document) (manifest.Meta, bool) {
+	if meta, ok := doc.Peek(); ok {
+		return meta, true
+	}
+	value, err := doc.Object()
+	if err != nil {
+		return manifest.Meta{}, false
+	}
+	ref := result.RefTo(value)
+	return manifest.Meta{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}, true
+}
+
+// pathOf returns the file of an object, "" without one.
+func (f removedFiles) pathOf(o render.Object) string {
+	meta := manifest.Meta{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+	for _, path := range f[meta] {
+		if o.Unit == "" || strings.HasPrefix(path, o.Unit+"/") {
+			return path
+		}
+	}
+	return ""
+}
+
+// keptBy are the labels and annotations by which an object stays when it leaves the source.
+var keptBy = []struct{ key, value string }{
+	{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
+	{"kustomize.toolkit.fluxcd.io/reconcile", "disabled"},
+	{"kustomize.toolkit.fluxcd.io/ssa", "ignore"},
+	{"helm.sh/resource-policy", "keep"},
+}
+
+// staysBecause returns why an object that the second end does not have stays in the cluster, "" if it does not.
+// present are the objects of the second end.
+func (s side) staysBecause(o render.Object, after side, present map[string]bool) string {
+	meta, _ := valueOf(o)["metadata"].(map[string]any)
+	for _, one := range keptBy {
+		for _, field := range []string{"labels", "annotations"} {
+			values, _ := meta[field].(map[string]any)
+			if value, _ := values[one.key].(string); strings.EqualFold(value, one.value) {
+				return fmt.Sprintf("metadata.%s has %s: %s", field, one.key, value)
+			}
+		}
+	}
+	return s.unitKeeps(o.Unit, after, present, nil)
+}
+
+// unitKeeps returns why the objects that leave a Kustomization of Flux stay. seen are those that were asked already.
+func (s side) unitKeeps(unit string, after side, present map[string]bool, seen []string) string {
+	was, known := s.units[unit]
+	if !known || slices.Contains(seen, unit) {
+		return ""
+	}
+	name := "Kustomization " + unit
+	if now, still := after.units[unit]; still {
+		if now.Keeps == "" {
+			return ""
+		}
+		return name + " does not prune: " + now.Keeps
+	}
+	i := slices.IndexFunc(s.objects, func(o render.Object) bool {
+		return groupOf(o) == "kustomize.toolkit.fluxcd.io" && o.Kind == "Kustomization" && o.Namespace+"/"+o.Name == unit
+	})
+	switch {
+	case i < 0 || present[identity(s.objects[i])]:
+		return ""
+	case was.Outlived != "":
+		return name + " is deleted, and leaves its objects: " + was.Outlived
+	}
+	return s.unitKeeps(s.objects[i].Unit, after, present, append(seen, unit))
+}
+
+// writeRemarks writes the remarks, those that builds have in common once.
+func (c *Comparison) writeRemarks(out *strings.Builder, colour bool) {
+	lines := c.remarkLines()
+	for _, text := range lines {
+		fmt.Fprintf(out, "%s\n", colourText(colour, red, foreign.Visible(text)))
+	}
+	if len(lines) > 0 {
+		out.WriteString("\n")
+	}
+}
+
+// remarkLines returns a line for each remark.
+func (c *Comparison) remarkLines() (out []string) {
+	builds := map[string][]string{}
+	var order []Remark
+	for _, one := range c.Remarks {
+		if builds[one.Text] == nil {
+			order = append(order, one)
+		}
+		builds[one.Text] = append(builds[one.Text], one.Pipeline)
+	}
+	rank := []string{RemarkSuspended, RemarkKept, RemarkNotCompared}
+	slices.SortStableFunc(order, func(a, b Remark) int {
+		return slices.Index(rank, a.Kind) - slices.Index(rank, b.Kind)
+	})
+	for _, one := range order {
+		out = append(out, fmt.Sprintf("%s (%s)", one.Text, foreign.List(builds[one.Text], shownObjects)))
+	}
+	return out
+}
