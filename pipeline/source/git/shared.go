@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -185,7 +186,7 @@ func (l *Local) checkComplete(revision string, commit *Commit) error {
 				}
 				break
 			}
-			if entry.Mode.IsFile() && l.repository.Storer.HasEncodedObject(entry.Hash) != nil {
+			if entry.Mode.IsFile() && !isBelowHidden(name) && l.repository.Storer.HasEncodedObject(entry.Hash) != nil {
 				missing, example = missing+1, name
 			}
 		}
@@ -193,12 +194,20 @@ func (l *Local) checkComplete(revision string, commit *Commit) error {
 	if missing == 0 && err == nil {
 		return nil
 	}
-	what := fmt.Sprintf("%d files, such as %s", missing, example)
+	what := example
+	if missing > 1 {
+		what = fmt.Sprintf("%d files, such as %s,", missing, example)
+	}
 	if err != nil {
 		what = "directories"
 	}
 	return fmt.Errorf("the clone is partial (git clone --filter) and lacks %s of %s; fetch them: git fetch --refetch --no-filter %s",
 		what, revision, remote)
+}
+
+// isBelowHidden reports whether a file is in a hidden directory, whose files are for other tools.
+func isBelowHidden(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.Contains(name, "/") || strings.Contains(path.Dir(name), "/.")
 }
 
 // CommitInFull is Commit, with an error for a partial clone that lacks files of it.
