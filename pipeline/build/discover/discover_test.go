@@ -97,6 +97,18 @@ func TestBuildsOfARepository(t *testing.T) {
 			"apps/prod/kustomization.yaml": "resources: [web.yaml]", "apps/prod/web.yaml": deployment, "apps/prod/more/db.yaml": deployment,
 			"other/web.yaml": deployment,
 		}, []string{"Flux cluster clusters/prod clusters-prod", "manifests other other"}},
+		"clusters of Flux below the kustomizations that set their namespaces": {map[string]string{
+			"apps/shop/kustomization.yaml": "namespace: shop\nresources: [web]", "apps/shop/web/kustomization.yaml": "resources: [ks.yaml]",
+			"apps/shop/web/ks.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\n" +
+				"spec: {path: ./apps/shop/web/app, sourceRef: {kind: GitRepository, name: flux-system}}\n",
+			"apps/shop/web/app/web.yaml": deployment,
+		}, []string{"Flux cluster apps/shop apps-shop"}},
+		"the cluster of a FluxInstance, in the artifact of a directory": {map[string]string{
+			"kubernetes/flux/values.yaml": "instance:\n  sync: {kind: OCIRepository, url: \"oci://example.com/all\", path: ./clusters/prod}\n",
+			"kubernetes/clusters/prod/apps.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
+				"spec: {path: ./apps, sourceRef: {kind: OCIRepository, name: flux-system}}\n",
+			"kubernetes/apps/web.yaml": deployment,
+		}, []string{"Flux cluster kubernetes/clusters/prod kubernetes-clusters-prod"}},
 		"an app of apps, whose first Application no kustomization lists": {map[string]string{
 			"argocd/root.yaml": application("argocd/apps"), "argocd/kustomization.yaml": "resources: [web.yaml]", "argocd/web.yaml": deployment,
 			"argocd/apps/web.yaml": application("web"), "web/web.yaml": deployment,
