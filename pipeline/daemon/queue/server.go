@@ -148,7 +148,7 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 // does not respond is short.
 func (q *connection) dialCluster(url string, opts []nats.Option) (*nats.Conn, error) {
 	warn := func(_ *nats.Conn, err error) {
-		if !errors.Is(err, nats.ErrNoServers) && q.refused.Swap(&err) == nil { // the error of a server says more
+		if !errors.Is(err, nats.ErrNoServers) && q.refused.Swap(&err) == nil { // a server has a more exact one
 			q.opts.Log.Warn("NATS cannot be reached; trying again", "error", err)
 		}
 	}
