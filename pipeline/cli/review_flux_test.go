@@ -131,11 +131,12 @@ var fluxReviews = map[string]fluxReview{
 	},
 	"a source of a HelmRelease": {
 		files: reviewedCluster(map[string]string{
-			"apps/chart.yaml":   "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/chart\", ref: {tag: 1.0.0}}\n",
+			"apps/chart.yaml":   "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/charts/web\", ref: {tag: 1.0.0}}\n",
 			"apps/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: chart}}\n",
-			"apps/other.yaml":   "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: other, namespace: shop}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: gone}}\n",
+			"apps/other.yaml":   "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: other, namespace: shop}\nspec: {interval: 1h, chartRef: {kind: OCIRepository, name: kept}}\n",
+			"apps/kept.yaml":    "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: kept, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/charts/other\", ref: {tag: 1.0.0}}\n",
 		}),
-		change: map[string]string{"apps/chart.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/chart\", ref: {tag: 1.0.1}}\n"},
+		change: map[string]string{"apps/chart.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/charts/web\", ref: {tag: 1.0.1}}\n"},
 		code:   1, want: []string{"OCIRepository shop/chart (tag 1.0.0 -> tag 1.0.1): what HelmRelease shop/web installs of it was not compared"},
 		without: []string{"HelmRelease shop/other"},
 	},
