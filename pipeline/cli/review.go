@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +18,6 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render/gate"
-	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/dir"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -71,6 +71,7 @@ type reviewOptions struct {
 	localPipelines
 	directory, kubernetes, output, limit string
 	urls                                 []string // of the repository
+	name                                 string   // of its directory
 	exitCode                             bool
 }
 
@@ -82,6 +83,8 @@ type end struct {
 	name     string
 	snapshot *source.Snapshot
 	entries  []catalog.Entry
+	// loose are the keys of builds that maybe no cluster applies, and leftOut those that none does.
+	loose, leftOut map[string]bool
 }
 
 func (o *reviewOptions) run(ctx context.Context, streams Streams, version string, args []string) error {
@@ -102,25 +105,26 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 		return err
 	}
 	options := discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty,
-		PolicyName: policy.FileName, URLs: o.urls}
-	for _, one := range []*end{base, head} {
-		if one.entries, err = discoverEntries(one.snapshot, options); err != nil {
-			return fmt.Errorf("reading %s: %w", one.name, err)
-		}
+		PolicyName: policy.FileName, URLs: o.urls, Directory: o.name}
+	if err := findBuilds(base, head, options); err != nil {
+		return err
 	}
 	if len(base.entries)+len(head.entries) == 0 {
 		return fmt.Errorf("%s deploys nothing: it has no kustomizations, charts or manifests", o.directory)
 	}
-	c, notes, err := o.compare(ctx, streams, version, base, head)
+	c, err := o.compare(ctx, streams, version, base, head)
 	if err != nil {
 		return err
 	}
+	notes := notesText(c.Notes)
 	if most > 0 {
 		c.Shorten(linesPerChange)
 	}
 	if o.output != "markdown" {
 		err = showComparison(streams, c, o.output, o.exitCode)
-		fmt.Fprint(streams.Err, notes)
+		if o.output == "text" {
+			fmt.Fprint(streams.Err, notes)
+		}
 		return err
 	}
 	if most > maxNotes {
@@ -147,6 +151,9 @@ func (o *reviewOptions) findEnds(revisions string) (base, head *end, err error) 
 		}
 	}
 	o.urls = checkedURLs(repository)
+	if root, err := repository.Root(); err == nil {
+		o.name = filepath.Base(root)
+	}
 	url := slices.Concat(o.urls, []string{""})[0]
 	if base, err = commitEnd(repository, first, url); err != nil {
 		return nil, nil, err
@@ -208,12 +215,39 @@ func commitEnd(repository *git.Local, revision, url string) (*end, error) {
 	}}, nil
 }
 
+// findBuilds finds the builds of both ends.
+func findBuilds(base, head *end, options discover.Options) error {
+	first, second, err := discover.BothEnds(sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}),
+		sourcetree.NewView(head.snapshot.Tree, sourcetree.Limits{}), options)
+	if err != nil {
+		return fmt.Errorf("reading %s and %s: %w", base.name, head.name, err)
+	}
+	if base.entries, err = entriesOf(base.snapshot, first); err != nil {
+		return err
+	}
+	if head.entries, err = entriesOf(head.snapshot, second); err != nil {
+		return err
+	}
+	for one, builds := range map[*end][]discover.Build{base: first, head: second} {
+		one.loose, one.leftOut = map[string]bool{}, map[string]bool{}
+		for _, b := range builds {
+			one.loose[b.Path], one.leftOut[b.Path] = b.Loose, b.LeftOut
+		}
+	}
+	return nil
+}
+
 // discoverEntries returns a pipeline for each build of a repository, by the name of its directory.
 func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]catalog.Entry, error) {
 	builds, err := discover.Builds(sourcetree.NewView(snapshot.Tree, sourcetree.Limits{}), options)
 	if err != nil {
 		return nil, err
 	}
+	return entriesOf(snapshot, builds)
+}
+
+// entriesOf returns a pipeline for each build.
+func entriesOf(snapshot *source.Snapshot, builds []discover.Build) ([]catalog.Entry, error) {
 	var out []catalog.Entry
 	for _, b := range builds {
 		p := v1alpha1.RenderPipeline{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind,
@@ -237,72 +271,3 @@ func discoverEntries(snapshot *source.Snapshot, options discover.Options) ([]cat
 	}
 	return out, nil
 }
-
-// compare renders both ends and compares them. The notes are lines about what the comparison does not show.
-func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base,
-	head *end) (*dryrun.Comparison, string, error) {
-	before, closing, err := o.startRenderer(streams, version)
-	if err != nil {
-		return nil, "", err
-	}
-	defer closing()
-	before.Instead, before.Builder.AnyRemote, before.Builder.Review = base.supply, true, true
-	after := &dryrun.Renderer{
-		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers,
-		Progress: before.Progress,
-		Instead:  head.supply, KeepFiles: true,
-	}
-	same := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
-	unaffected := func(e catalog.Entry) bool {
-		_, ok := same[e.Key]
-		return ok
-	}
-	base.entries, head.entries = slices.DeleteFunc(base.entries, unaffected), slices.DeleteFunc(head.entries,
-		unaffected)
-	earlier := before.All(ctx, base.entries)
-	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
-	// remembered.
-	after.Before = filesOf(earlier)
-	now := after.All(ctx, head.entries)
-	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object
-	// itself otherwise.
-	kept := keptReleases{}
-	for kept.add(earlier, now) {
-		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
-		after.Before = filesOf(earlier)
-		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
-	}
-	var notes strings.Builder
-	uncovered := uncoveredFiles(base, head, earlier, now)
-	printUncovered(&notes, uncovered)
-	printVariables(&notes, now)
-	from := "commit " + base.name
-	c, still := after.CompareEnds(ctx, from, earlier, now)
-	kept.keepChanged(c)
-	kept.print(&notes, now)
-	c.AddUnaffected(from, same)
-	c.SetUnseen(len(uncovered), len(still))
-	o.bar.clearLine()
-	printStill(&notes, still)
-	return c, notes.String(), ctx.Err()
-}
-
-// filesOf returns a function that returns the files of a pipeline among results.
-func filesOf(results []dryrun.Result) func(catalog.Entry) map[string][]byte {
-	files := map[string]map[string][]byte{}
-	for _, r := range results {
-		files[r.Entry.Key] = r.Files
-	}
-	return func(e catalog.Entry) map[string][]byte { return files[e.Key] }
-}
-
-// replaceResults replaces the results of the same builds.
-func replaceResults(all, by []dryrun.Result) {
-	for _, r := range by {
-		i := slices.IndexFunc(all, func(one dryrun.Result) bool { return one.Entry.Key == r.Entry.Key })
-		all[i] = r
-	}
-}
-
-// supply returns the files of an end as the source of a pipeline.
-func (e *end) supply(catalog.Entry, v1alpha1.NamedSource) *source.Snapshot { return e.snapshot }

@@ -57,7 +57,8 @@ func TestReviewOfApplications(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, out)
 		}
 	}
-	if !strings.HasPrefix(problems, "warning: 1 release compared as objects, not by what they install, ") || strings.Count(problems, "\n") != 1 {
+	if !strings.HasPrefix(problems, "info: taken for this repository, by their names or paths: https://git.example.com/team/config\n"+
+		"warning: 1 release compared as objects, not by what they install, ") || strings.Count(problems, "\n") != 2 {
 		t.Error(problems)
 	}
 }

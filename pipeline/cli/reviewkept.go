@@ -38,13 +38,20 @@ func (k keptReleases) add(base, head []dryrun.Result) (more bool) {
 	for _, one := range k {
 		one.changed = false
 	}
+	first := map[string]map[string]bool{}
 	for i, r := range slices.Concat(base, head) {
 		if r.Entry.Pipeline == nil || r.Entry.Pipeline.Spec.Build.Releases == nil {
 			continue
 		}
-		failed, err := failedReleases(r, i >= len(base))
-		if err == nil {
-			continue
+		failed, err := failedReleases(r, func(one result.Result) bool {
+			return i < len(base) || one.Tags[render.TagUnlocked]+one.Tags[render.TagOutside] != "" ||
+				first[r.Entry.Key][one.ResourceRef.String()]
+		})
+		if i < len(base) {
+			first[r.Entry.Key] = namesOf(failed)
+		}
+		if len(failed) == 0 && (err == nil || i >= len(base)) {
+			continue // what the change has broken is an error
 		}
 		one := k[r.Entry.Key]
 		if one == nil {
@@ -68,9 +75,16 @@ func (k keptReleases) add(base, head []dryrun.Result) (more bool) {
 	return more
 }
 
-// failedReleases returns the results about releases of a build that failed, and why the first of them did. Of the
-// second end only those count whose charts are not locked: others the change has broken.
-func failedReleases(r dryrun.Result, second bool) (failed result.Results, err error) {
+func namesOf(failed result.Results) map[string]bool {
+	out := map[string]bool{}
+	for _, one := range failed {
+		out[one.ResourceRef.String()] = true
+	}
+	return out
+}
+
+// failedReleases returns the results about releases of a build that failed and that count, and why the first of them did, or the build.
+func failedReleases(r dryrun.Result, counts func(result.Result) bool) (failed result.Results, err error) {
 	err = r.Err
 	if r.Built == nil || r.Built.Response == nil {
 		return nil, err
@@ -80,7 +94,7 @@ func failedReleases(r dryrun.Result, second bool) (failed result.Results, err er
 			!slices.Contains(v1alpha1.KeptKinds, one.ResourceRef.Kind) {
 			continue
 		}
-		if second && r.Err == nil && one.Tags[render.TagUnlocked] == "" {
+		if !counts(one) {
 			continue
 		}
 		failed = append(failed, one)
@@ -128,17 +142,18 @@ func (k keptReleases) print(w io.Writer, results []dryrun.Result) {
 			continue
 		}
 		for kept, why := range one.why {
-			name := kept.Kind + " " + kept.Namespace + "/" + kept.Name
+			name := kept.Kind + " " + strings.TrimPrefix(kept.Namespace+"/"+kept.Name, "/")
 			if one.unlocked[kept] {
 				unlocked = append(unlocked, name)
 			} else {
+				why, _, _ = strings.Cut(why, "; ") // what follows is for pipelines
 				others = append(others, name+" ("+why+")")
 			}
 		}
 	}
 	printKept(w, "release", "as their charts are not locked (prerig lock locks them)", unlocked)
 	printKept(w, "release", "as they cannot be rendered", others)
-	printKept(w, "build with releases", "as "+strings.TrimPrefix(reason, "error: "), builds)
+	printKept(w, "build", "as "+strings.TrimPrefix(reason, "error: "), builds)
 }
 
 // maxKept is how many releases or builds a line names.

@@ -15,14 +15,35 @@ import (
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
+	"github.com/prerig/prerig/pipeline/source/giturl"
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // maxNotes is how much of a comment the notes may take.
 const maxNotes = 3000
+
+// reviewNotes are lines about what a comparison does not show.
+type reviewNotes struct{ lines []string }
+
+// Write adds lines.
+func (n *reviewNotes) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		n.lines = append(n.lines, strings.TrimSuffix(line, "\n"))
+	}
+	return len(text), nil
+}
+
+// notesText returns notes as lines.
+func notesText(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
 
 // printNotes adds the notes to a comment, as text that is no markup.
 func printNotes(w io.Writer, notes string) {
@@ -31,8 +52,67 @@ func printNotes(w io.Writer, notes string) {
 	}
 }
 
-// printVariables names the variables of Flux that are compared as their text.
-func printVariables(w io.Writer, results []dryrun.Result) {
+// addMirrors names the repositories that are taken for this one by their names.
+func (n *reviewNotes) addMirrors(urls []string, entries []catalog.Entry) {
+	own, mirrors := map[string]bool{}, map[string]bool{}
+	for _, url := range urls {
+		own[giturl.Normal(url)] = true
+	}
+	for _, e := range entries {
+		if e.Pipeline == nil || e.Pipeline.Spec.Build.Releases == nil {
+			continue
+		}
+		for _, one := range e.Pipeline.Spec.Build.Releases.Repositories {
+			if !own[giturl.Normal(one.URL)] {
+				mirrors[one.URL] = true
+			}
+		}
+	}
+	if len(mirrors) > 0 {
+		fmt.Fprintf(n, "info: taken for this repository, by their names or paths: %s\n",
+			foreign.List(slices.Sorted(maps.Keys(mirrors)), maxKept))
+	}
+}
+
+// addLoose names the builds with changes that maybe no cluster applies.
+func (n *reviewNotes) addLoose(c *dryrun.Comparison, loose map[string]bool) {
+	named := map[string]bool{}
+	for _, change := range c.Changes {
+		for _, o := range change.Objects {
+			if loose[o.Pipeline] {
+				named[o.Pipeline] = true
+			}
+		}
+	}
+	if len(named) > 0 {
+		fmt.Fprintf(n, "info: no Application or Kustomization in the files leads to %s: maybe no cluster applies that\n",
+			foreign.List(slices.Sorted(maps.Keys(named)), maxKept))
+	}
+}
+
+// addUnused names the builds with changed files that no cluster applies, and returns the other files.
+func (n *reviewNotes) addUnused(unused keySet, changed []string) (others []string) {
+	named := map[string]bool{}
+	for _, name := range changed {
+		at := name
+		for at != "." && !unused[at] {
+			at = path.Dir(at)
+		}
+		if unused[at] {
+			named[at] = true
+		} else {
+			others = append(others, name)
+		}
+	}
+	if len(named) > 0 {
+		fmt.Fprintf(n, "warning: changed, and in nothing that a cluster applies, as far as the files tell: %s\n",
+			foreign.List(slices.Sorted(maps.Keys(named)), maxKept))
+	}
+	return others
+}
+
+// addVariables names the variables of Flux that are compared as their text.
+func (n *reviewNotes) addVariables(results []dryrun.Result) {
 	names := map[string]bool{}
 	for _, r := range results {
 		if r.Built == nil || r.Built.Response == nil {
@@ -46,17 +126,29 @@ func printVariables(w io.Writer, results []dryrun.Result) {
 	}
 	if len(names) > 0 {
 		const show = 5
-		fmt.Fprintf(w, "info: compared as text, as only the cluster or a key has the values: the variables %s\n",
+		fmt.Fprintf(n, "info: compared as text, as only the cluster or a key has the values: the variables %s\n",
 			foreign.List(slices.Sorted(maps.Keys(names)), show))
 	}
 }
 
-// printUncovered names the changed manifests that no comparison has read.
-func printUncovered(w io.Writer, left []string) {
+// addUncovered names the changed manifests that no comparison has read.
+func (n *reviewNotes) addUncovered(left []string) {
 	if len(left) > 0 {
 		const show = 3
-		fmt.Fprintf(w, "warning: changed, and in nothing that was compared: %s\n", foreign.List(left, show))
+		fmt.Fprintf(n, "warning: changed, and in nothing that was compared: %s\n", foreign.List(left, show))
 	}
+}
+
+// readFiles returns the content of files at an end, without those that it does not have.
+func readFiles(at *end, names []string) map[string][]byte {
+	view := sourcetree.NewView(at.snapshot.Tree, sourcetree.Limits{})
+	out := map[string][]byte{}
+	for _, name := range names {
+		if text, err := view.Read(name); err == nil {
+			out[name] = text
+		}
+	}
+	return out
 }
 
 // uncoveredFiles returns the changed manifests that no comparison has read, such as the values of a chart that cannot be rendered: that
@@ -110,8 +202,8 @@ func manifestsIn(trees ...sourcetree.Reader) map[string]bool {
 	return names
 }
 
-// printStill names what cannot be rendered at either end: a line for each build, or one for many.
-func printStill(w io.Writer, still []dryrun.Still) {
+// addStill names what cannot be rendered at either end: a line for each build, or one for many.
+func (n *reviewNotes) addStill(still []dryrun.Still) {
 	const show, longest = 3, 300
 	var names, reasons []string
 	for _, one := range still {
@@ -120,14 +212,19 @@ func printStill(w io.Writer, still []dryrun.Still) {
 			what = foreign.List(one.Parts, show) + " of " + one.Build
 		}
 		reason, _, _ := strings.Cut(one.Err.Error(), "\n")
-		names, reasons = append(names, what), append(reasons, foreign.Head(reason, longest))
+		reason = foreign.Head(reason, longest)
+		if one.Mended {
+			fmt.Fprintf(n, "info: %s can be rendered now, and could not before, so that it is not compared: %s\n", what, reason)
+			continue
+		}
+		names, reasons = append(names, what), append(reasons, reason)
 	}
-	if len(still) > show {
-		fmt.Fprintf(w, "info: %d builds cannot be rendered, as before: %s; the first: %s\n", len(still),
+	if len(names) > show {
+		fmt.Fprintf(n, "info: %d builds cannot be rendered, as before: %s; the first: %s\n", len(names),
 			foreign.List(names, show), reasons[0])
 		return
 	}
 	for i, name := range names {
-		fmt.Fprintf(w, "info: %s cannot be rendered, as before: %s\n", name, reasons[i])
+		fmt.Fprintf(n, "info: %s cannot be rendered, as before: %s\n", name, reasons[i])
 	}
 }

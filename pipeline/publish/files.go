@@ -191,6 +191,9 @@ func unitDirectory(unit string) string {
 	return directoryName(namespace) + "/" + directoryName(name) + "/"
 }
 
+// IsOfUnit reports whether a file is in the directory of a unit NAMESPACE/NAME.
+func IsOfUnit(name, unit string) bool { return strings.HasPrefix(name, unitDirectory(unit)) }
+
 // KeepFailed adds the published files of units and releases that failed to those of a result, and returns its objects
 // and those that the added files hold: what fails keeps what is published. A published file does not name the release
 // that it is of, so that nothing is deleted of a unit with a failed one. What would be made by something that fails is

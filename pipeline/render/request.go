@@ -167,7 +167,7 @@ type Response struct {
 	// Failed are the units of which nothing is among the objects: what is published of them is to stay. Results with the
 	// tag TagUnit say why.
 	Failed []string `json:"failed,omitempty"`
-	// Units describes the Applications, and in a review the Kustomizations of Flux, that were rendered as units.
+	// Units describes the Applications, and in a review the Kustomizations of Flux, that are units, failed ones too.
 	Units []Unit `json:"units,omitempty"`
 	// Results are the findings of the injection.
 	Results result.Results `json:"results,omitempty"`
@@ -191,6 +191,9 @@ const CodeNotRendered = "not-rendered"
 
 // TagUnlocked is the tag of a result about a release whose chart is not in the lock.
 const TagUnlocked = "unlocked"
+
+// TagOutside is the tag of a result about a release that needs what is not in the tree, such as a plugin or another repository.
+const TagOutside = "outside"
 
 // CodeVariableKept marks the results about variables that stay as they are (result.TagCode), in a review. TagVariable
 // is their name.

@@ -9,6 +9,10 @@ type Unit struct {
 	Name string `json:"name"`
 	// Kind of the object.
 	Kind string `json:"kind"`
+	// Cluster is the name or server of the cluster that it is for.
+	Cluster string `json:"cluster,omitempty"`
+	// Directories are those of the source that it is rendered from.
+	Directories []string `json:"directories,omitempty"`
 	// Keeps is why objects that it no longer renders stay in the cluster, in words; "" if they are deleted.
 	Keeps string `json:"keeps,omitempty"`
 	// Outlived is why its objects stay when it is deleted itself; "" if they are deleted with it.

@@ -48,6 +48,8 @@ type Pipeline struct {
 	// Before and After are the files as they are published, by their paths; After is empty where the pipeline is
 	// removed.
 	Before, After map[string][]byte
+	// Stays has why objects that are no longer rendered stay in the cluster, by the paths of their files.
+	Stays map[string]string
 	// Findings of lint and of the gates.
 	Findings Findings
 	// Refused is the reason why the result would not be published, or "" if it would.

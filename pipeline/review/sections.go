@@ -49,6 +49,8 @@ func (r *review) allSections() []section {
 	add(r.uncomparedReasonsSection("Would be refused", func(p Pipeline) string { return p.Refused }))
 	add(r.remarksSection())
 	add(r.destructiveDeletionsSection())
+	add(dangersSection(r))
+	add(orphansSection(r))
 	add(r.newFindingsSection())
 	add(r.groupedChangesSection("What the source changed", (*object).sourceChange))
 	add(r.groupedChangesSection("What the injection changed", (*object).injectionChange))
@@ -63,7 +65,12 @@ func (r *review) allSections() []section {
 // summaryCounts counts.
 func (r *review) summaryCounts() string {
 	counts := map[string]int{}
+	orphans := 0
 	for _, o := range r.objects {
+		if r.staysBecause(o) != "" {
+			orphans++
+			continue
+		}
 		counts[o.changeKind()]++
 	}
 	for _, u := range r.files {
@@ -99,7 +106,8 @@ func (r *review) summaryCounts() string {
 	}
 	return fmt.Sprintf("**%d%s %s%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of,
 		r.change.noun(), map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
-		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
+		countWithNoun(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same,
+		orphanCount(orphans)+end)
 }
 
 // remarksSection lists the remarks.

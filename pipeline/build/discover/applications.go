@@ -21,6 +21,60 @@ func (s *survey) addOwnURL(url string) {
 	}
 }
 
+// addMirrors notes the URLs of Applications, and in charts that make Applications, of repositories with the name of this one.
+func (s *survey) addMirrors(o Options) {
+	var names []string
+	for _, url := range o.URLs {
+		names = append(names, NameOfURL(url))
+	}
+	if len(names) == 0 && o.Directory != "" {
+		names = append(names, NameOf(o.Directory))
+	}
+	add := func(url string) {
+		if slices.Contains(names, NameOfURL(url)) {
+			s.addOwnURL(url)
+		}
+	}
+	for _, r := range s.releases {
+		if r.isApplication() {
+			visit(r.object["spec"], func(m map[string]any) {
+				if url, _ := m["repoURL"].(string); url != "" {
+					add(url)
+				}
+			})
+		}
+	}
+	for at, d := range s.directories {
+		if !d.chart || !s.rendersReleases(at, applicationKind) {
+			continue
+		}
+		for _, text := range s.textsOfChart(at) {
+			for _, url := range repositoryURL.FindAllStringSubmatch(text, -1) {
+				add(url[0])
+			}
+		}
+	}
+}
+
+// repositoryURL matches what may be the URL of a repository in a chart.
+var repositoryURL = lazyregexp.New(`(?:https?|ssh)://[^\s"'{}]+|git@[^\s"'{}]+`)
+
+// textsOfChart returns the values and templates of a chart.
+func (c *contents) textsOfChart(chart string) (out []string) {
+	for _, dir := range []string{chart, path.Join(chart, "templates")} {
+		entries, err := c.reader.List(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if text, err := c.reader.Read(e.Path); !e.Dir && err == nil && len(text) <= maxFile {
+				out = append(out, string(text))
+			}
+		}
+	}
+	return out
+}
+
 // isApplication reports whether a release is one of Argo CD.
 func (r release) isApplication() bool {
 	kind, _ := r.object["kind"].(string)

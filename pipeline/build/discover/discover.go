@@ -40,6 +40,9 @@ type Build struct {
 	File bool
 	// Entry reports whether a cluster starts with it: with a cluster of Flux, or with Applications of Argo CD.
 	Entry bool
+	// Loose reports that no Application or Kustomization leads to the build, in a repository that deploys itself with them: no cluster
+	// may apply it. LeftOut reports that it has Applications at or below a kustomization that lists others, and is not deployed.
+	Loose, LeftOut bool
 	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
 	// it. It is empty without one.
 	Policy string
@@ -53,8 +56,10 @@ type Options struct {
 	Impure v1alpha1.HelmImpure
 	// PolicyName is the name of the file with the policy of the directories next to and below it.
 	PolicyName string
-	// URLs are those of the repository itself, as Applications may name it.
-	URLs []string
+	// URLs are those of the repository itself, as Applications may name it. Applications that name another one of the same name, as
+	// a mirror in the cluster or a fork, are taken for it, too; Directory is its name where it has no URL.
+	URLs      []string
+	Directory string
 }
 
 // Builds returns the builds of a repository, by their paths. Files that cannot be read as YAML are no builds, and no errors: the
@@ -64,7 +69,34 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Build
+	return s.builds(o), nil
+}
+
+// BothEnds returns the builds of a repository before and after a change. What another build reads at one end is no build at the other
+// one: a directory that is only no longer referred to is not deployed by that.
+func BothEnds(before, after tree.Reader, o Options) (first, second []Build, err error) {
+	one, err := newSurvey(before, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	other, err := newSurvey(after, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	shareCovered(one, other)
+	shareCovered(other, one)
+	return one.builds(o), other.builds(o), nil
+}
+
+// shareCovered marks what another survey has marked.
+func shareCovered(s, other *survey) {
+	maps.Copy(s.covered, other.covered)
+	maps.Copy(s.files, other.files)
+	maps.Copy(s.ownURLs, other.ownURLs)
+}
+
+// builds returns the builds that were found.
+func (s *survey) builds(o Options) (out []Build) {
 	for _, at := range s.paths() {
 		if kind := s.kindOf(at); kind != "" {
 			out = append(out, s.buildOf(kind, at, o))
@@ -77,7 +109,37 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 	}
 	slices.SortFunc(out, func(a, b Build) int { return strings.Compare(a.Path, b.Path) })
 	nameBuilds(out, o.URLs)
-	return out, nil
+	markLoose(s, out)
+	return out
+}
+
+// markLoose marks the builds that no cluster starts with, if any starts with another one, and those that are left out.
+func markLoose(s *survey, builds []Build) {
+	deploysItself := slices.ContainsFunc(builds, func(b Build) bool {
+		return b.Kind == FluxCluster || b.Entry && len(s.ownURLs) > 0
+	})
+	for i, b := range builds {
+		switch {
+		case b.Kind == FluxCluster:
+		case !b.Entry:
+			builds[i].Loose = deploysItself
+		case b.Kind == Manifests:
+			builds[i].LeftOut = isLeftOut(s, b.Path)
+		}
+	}
+}
+
+// isLeftOut reports whether a directory, or one above a path, has a kustomization with Applications.
+func isLeftOut(s *survey, at string) bool {
+	for {
+		if d := s.directories[at]; d != nil && d.kustomization != nil && s.reachesRelease(at, release.isApplication) {
+			return true
+		}
+		if at == "." {
+			return false
+		}
+		at = path.Dir(at)
+	}
 }
 
 // At returns the build of a directory, also if another build reads it. It returns false for a directory that is none.
@@ -117,6 +179,7 @@ func newSurvey(r tree.Reader, o Options) (*survey, error) {
 	for _, url := range o.URLs {
 		s.addOwnURL(url)
 	}
+	s.addMirrors(o)
 	s.coverReferences()
 	s.coverApplications()
 	s.coverFlux()

@@ -32,6 +32,7 @@ type releaseRun struct {
 	created []map[string]any // namespaces
 	results result.Results
 	explain func(error) error // of what was read
+	unit    *render.Unit      // the Application that was rendered last
 }
 
 // newReleaseRun returns a run with the objects that the request names beside those of the build. explain explains errors of what was
@@ -41,7 +42,7 @@ func (w *renderWorker) newReleaseRun(ctx context.Context, explain func(error) er
 	if err != nil {
 		return nil, err
 	}
-	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion), beside: beside, explain: explain}
+	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion, !w.request.Review), beside: beside, explain: explain}
 	inputs := release.Inputs{
 		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: lockedCharts(w.request.Charts), Trees: w.request.Repositories,
 		Warn:           w.response.AddWarning,
@@ -90,6 +91,9 @@ func (r *releaseRun) takeResults() result.Results {
 			tags := map[string]string{result.TagCode: render.CodeNotRendered}
 			if out[i].Tags[render.TagUnlocked] != "" {
 				tags[render.TagUnlocked] = out[i].Tags[render.TagUnlocked]
+			}
+			if release.IsOutside(out[i].Message) {
+				tags[render.TagOutside] = "true"
 			}
 			out[i].Tags = tags
 		}
@@ -185,6 +189,7 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 	if err != nil {
 		return nil, err
 	}
+	r.unit = rendered.Unit
 	wanted := len(r.w.response.Wanted)
 	if err := r.recordMissingCharts(ctx, object, rendered); err != nil {
 		return nil, err

@@ -19,11 +19,14 @@ type scopes struct {
 	version string
 	server  *openapi.Server // read when it is first needed
 	custom  map[string]bool // by group/Kind: whether namespaced
+	// guesses reports whether an object of an unknown kind gets the namespace of its release, as most kinds are namespaced. A review
+	// shows the namespace that it has itself.
+	guesses bool
 	guessed map[string]result.ResourceRef
 }
 
-func newScopes(version string) *scopes {
-	return &scopes{version: version, custom: map[string]bool{}, guessed: map[string]result.ResourceRef{}}
+func newScopes(version string, guesses bool) *scopes {
+	return &scopes{version: version, guesses: guesses, custom: map[string]bool{}, guessed: map[string]result.ResourceRef{}}
 }
 
 // lookupKind finds a kind of a version of Kubernetes, or of the newest where that one is not known.
@@ -51,7 +54,7 @@ func (s *scopes) addDefinition(value map[string]any) {
 	s.custom[group+"/"+kind] = spec["scope"] != "Cluster"
 }
 
-// isNamespaced reports whether objects of a kind are namespaced, which is also the assumption for an unknown kind.
+// isNamespaced reports whether objects of a kind are namespaced, which may also be the assumption for an unknown kind.
 func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
 	if known, ok, err := s.lookupKind(meta); ok || err != nil {
 		return known.Namespaced, err
@@ -61,6 +64,9 @@ func (s *scopes) isNamespaced(meta manifest.Meta) (bool, error) {
 		group = ""
 	}
 	namespaced, ok := s.custom[group+"/"+meta.Kind]
+	if !ok && !s.guesses {
+		return false, nil
+	}
 	if !ok {
 		if _, seen := s.guessed[group+"/"+meta.Kind]; !seen {
 			s.guessed[group+"/"+meta.Kind] = result.ResourceRef{APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name}

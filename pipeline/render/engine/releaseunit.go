@@ -24,6 +24,8 @@ type releaseUnit struct {
 	depth  int
 	items  []fn.Item
 	failed bool
+	// described is what the response has of an Application.
+	described *render.Unit
 }
 
 // unitRun renders Applications, each as a unit.
@@ -58,6 +60,10 @@ func (r *releaseRun) renderApplicationUnits(ctx context.Context, items []fn.Item
 	}
 	out = append(w.places.numberUnit(&next, "", created[:len(created)-len(all)]), run.units[0].items...)
 	for _, unit := range run.units[1:] {
+		if unit.described != nil {
+			unit.described.Name = unit.key
+			w.response.Units = append(w.response.Units, *unit.described)
+		}
 		if unit.failed {
 			w.response.Failed = append(w.response.Failed, unit.key)
 			continue
@@ -96,6 +102,9 @@ func (r *unitRun) renderReleasesOf(ctx context.Context, unit *releaseUnit) error
 				r.report(unit, release.Finding(result.Warning, object, "", "is defined a second time and differently; the first definition is rendered"))
 			}
 			continue // such as one that renders the directory that it is in
+		}
+		if r.w.request.Review && object.Ref().Kind != "HelmRelease" && !isApplicationSet(unit.object) {
+			kept = append(kept, item) // a review shows its own changes, too
 		}
 		if object.Ref().Kind != "HelmRelease" {
 			r.byKey[made.key] = made
@@ -139,8 +148,9 @@ func (r *unitRun) keyOf(object *release.Object) string {
 
 // renderInto renders the release of a unit to its documents. An error is a finding, unless the render ends.
 func (r *unitRun) renderInto(ctx context.Context, unit *releaseUnit) error {
-	r.results = nil
+	r.results, r.unit = nil, nil
 	items, err := r.renderGuarded(ctx, unit)
+	unit.described = r.unit
 	if ctx.Err() != nil {
 		return err
 	}
@@ -179,6 +189,9 @@ func (r *unitRun) report(unit *releaseUnit, found ...result.Result) {
 			one.Tags[render.TagUnit] = unit.key
 		}
 		unit.failed = unit.failed || one.Severity == result.Error
+		if one.Severity == result.Error && release.IsOutside(one.Message) {
+			one.Tags[render.TagOutside] = "true"
+		}
 		r.w.response.Results = append(r.w.response.Results, one)
 	}
 }

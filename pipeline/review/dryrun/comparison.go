@@ -24,6 +24,10 @@ type Comparison struct {
 	Changes []group.Change `json:"changes"`
 	// Remarks are effects that the changes of objects do not show, between the two ends of a range of commits.
 	Remarks []Remark `json:"remarks,omitempty"`
+	// Moves are objects that another build or unit renders than before.
+	Moves []Move `json:"moves,omitempty"`
+	// Notes are warnings and informations about the comparison: what is not rendered, and what it does not show.
+	Notes []string `json:"notes,omitempty"`
 
 	reviewed []review.Pipeline
 	noun     string
@@ -59,6 +63,8 @@ type TargetChange struct {
 	Modified  int `json:"modified"`
 	Deleted   int `json:"deleted"`
 	Unchanged int `json:"unchanged"`
+	// Orphaned are no longer rendered, and nothing deletes them.
+	Orphaned int `json:"orphaned,omitempty"`
 	// Error is the reason why it could not be compared, Gate the reason why the result would be rejected here.
 	Error string `json:"error,omitempty"`
 	Gate  string `json:"gate,omitempty"`
@@ -106,7 +112,7 @@ func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir str
 		c.reviewed = append(c.reviewed, one.review...)
 	}
 	c.Changes = group.Changes(units)
-	destroyedFirst(c.Changes)
+	dangerousFirst(c.Changes)
 	return c
 }
 
@@ -201,14 +207,19 @@ func (p *Renderer) compareFiles(target *TargetChange, r *Result, before, after m
 	target.Unchanged = same
 	for _, u := range units {
 		u.Pipeline, u.Target = r.Entry.Key, target.Target
-		switch u.Kind {
-		case group.Added:
-			target.Added++
-		case group.Deleted:
-			target.Deleted++
-		default:
-			target.Modified++
-		}
+		target.count(u)
 	}
 	return units
+}
+
+// count counts a difference.
+func (t *TargetChange) count(u *group.Unit) {
+	switch u.Kind {
+	case group.Added:
+		t.Added++
+	case group.Deleted:
+		t.Deleted++
+	default:
+		t.Modified++
+	}
 }

@@ -5,85 +5,73 @@ package dryrun
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
+	"github.com/prerig/prerig/pipeline/review/pairing"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. A pipeline
-// that has a result at one end only is compared with nothing. One that fails at both ends for the same reason has no
-// changes, and no error: it is returned in still, as are units and releases that fail at both ends.
+// CompareEnds compares the results of pipelines at the two ends of a range of commits; from names the first. What
+// matters is the cluster: an object is paired with itself, whichever pipeline, unit or file renders it (see the package
+// pairing). A pipeline that fails at either end has no changes; at both, it has no error either, and is returned in
+// still, as are units and releases that fail at both ends.
 func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 	after []Result) (c *Comparison, still []Still) {
-	earlier := map[string]*Result{}
-	for i := range before {
-		earlier[before[i].Entry.Key] = &before[i]
-	}
 	c = &Comparison{Pipelines: []PipelineChange{}, noun: "build"}
+	all, still := endPairs(before, after)
+	var builds []*pairing.Build
+	for _, e := range all {
+		if e.keepFailed(from); e.build != nil {
+			builds = append(builds, e.build)
+		}
+	}
+	pairs := pairing.Pair(builds)
 	var units []*group.Unit
-	seen := map[string]bool{}
-	add := func(r *Result, old, now map[string][]byte, failure error) {
-		first := earlier[r.Entry.Key]
-		if failure == nil && now != nil {
-			c.Remarks = append(c.Remarks, keepInCluster(first, r, old, now)...)
-			c.Remarks = append(c.Remarks, remarksOf(first, r)...)
+	notes := objectNotes{}
+	for _, e := range all {
+		if e.build != nil && len(e.build.Before)+len(e.build.After) == 0 && e.after == nil {
+			continue // all of it has another build now
 		}
-		change, found, reviewed := p.compareEnd(ctx, from, r, first, old, now, failure)
-		if _, asBefore := failedParts(r, first); now != nil && len(asBefore) > 0 {
-			still = append(still, Still{r.Entry.Key, asBefore, r.Built.ReasonsOf(asBefore)})
+		if _, asBefore := failedParts(e.result(), e.before); e.after != nil && len(asBefore) > 0 {
+			still = append(still, Still{Build: e.key(), Parts: asBefore, Err: e.after.Built.ReasonsOf(asBefore)})
 		}
+		if e.err == nil && e.after != nil {
+			c.Remarks = append(c.Remarks, remarksOf(e.before, e.after)...)
+		}
+		change, found, reviewed := p.compareEnd(ctx, from, e, pairs, notes)
 		c.Pipelines = append(c.Pipelines, change)
 		units = append(units, found...)
-		reviewed.Command = "" // a build has no name that prerig render knows
-		if r.Snapshot == nil || r.Snapshot.URL == "" {
-			reviewed.Sources = nil
-		}
-		if r.Entry.Pipeline == nil || len(r.Entry.Pipeline.Spec.Policies) == 0 {
-			reviewed.PolicyAfter = ""
-		}
 		c.reviewed = append(c.reviewed, reviewed)
 	}
-	for i := range after {
-		r, old := &after[i], earlier[after[i].Entry.Key]
-		seen[r.Entry.Key] = true
-		switch {
-		case old == nil:
-			add(r, nil, r.Files, r.Err)
-		case r.Err != nil && old.Err != nil && r.Err.Error() == old.Err.Error():
-			still = append(still, Still{Build: r.Entry.Key, Err: r.Err})
-		case r.Err == nil && old.Err != nil:
-			add(r, nil, r.Files, fmt.Errorf("it could not be rendered at %s, and can be now: %w", from, old.Err))
-		default:
-			add(r, old.Files, r.Files, r.Err)
-		}
-	}
-	for i := range before {
-		if r := &before[i]; !seen[r.Entry.Key] && r.Err == nil {
-			add(r, r.Files, nil, nil)
-		}
-	}
-	c.Changes = group.Changes(units)
-	destroyedFirst(c.Changes)
+	c.Moves = movesOf(pairs.Moves, all)
+	c.addUnits(units, notes)
 	return c, still
 }
 
+// addUnits adds differences to the changes.
+func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
+	c.Changes = group.Changes(units)
+	notes.annotate(c.Changes)
+	dangerousFirst(c.Changes)
+}
+
 // Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
-// there, nor the pipeline. They are returned by their keys, with how many objects they have.
-func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree) map[string]int {
+// there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
+// Applications of any pipeline are rendered from.
+func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
+	files *tree.Tree) (same map[string]int, directories map[string]bool) {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
 	}
-	same := map[string]int{}
+	same, directories = map[string]int{}, map[string]bool{}
 	for _, r := range p.All(ctx, entries) {
+		addDirectories(directories, r)
 		digest, ok := digests[r.Entry.Key]
 		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil ||
 			reasonAffected(ctx, r.Built, r.Err, files) != "" {
@@ -94,7 +82,27 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 			same[r.Entry.Key] = len(r.Built.Objects)
 		}
 	}
-	return same
+	return same, directories
+}
+
+// Directories returns those that the Applications of results are rendered from.
+func Directories(results []Result) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range results {
+		addDirectories(out, r)
+	}
+	return out
+}
+
+func addDirectories(to map[string]bool, r Result) {
+	if r.Built == nil || r.Built.Response == nil {
+		return
+	}
+	for _, unit := range r.Built.Units {
+		for _, dir := range unit.Directories {
+			to[dir] = true
+		}
+	}
 }
 
 // AddUnaffected adds pipelines that were not rendered at the first end, because nothing that they read has changed.
@@ -105,21 +113,39 @@ func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {
 	}
 }
 
-// SetUnseen records how many changed files are in nothing that was compared, and how many builds fail in full or in part at both ends: where
-// nothing else changes, that is not known of them.
-func (c *Comparison) SetUnseen(files, builds int) {
-	var parts []string
+// SetUnseen records how many changed files are in nothing that was compared: where nothing else changes, that is not
+// known of them.
+func (c *Comparison) SetUnseen(files int) {
 	if files > 0 {
-		parts = append(parts, countWithNoun(files, "changed file")+" in nothing that was compared")
+		c.unseen = countWithNoun(files, "changed file") + " in nothing that was compared"
 	}
-	if builds > 0 && c.Empty() {
-		parts = append(parts, countWithNoun(builds, c.pipelineNoun())+" not rendered in full, as before")
-	}
-	c.unseen = strings.Join(parts, ", ")
 }
 
-// shownParts is how many units and releases an error names.
-const shownParts = 5
+// WrittenBuild is the name of what is compared as it is written, as it cannot be rendered.
+const WrittenBuild = "not rendered"
+
+// AddWritten adds files of the source that nothing has read which could be rendered: they are compared as they are
+// written.
+func (c *Comparison) AddWritten(from string, before, after map[string][]byte) {
+	files := &pairing.Build{Key: WrittenBuild, Before: before, After: after}
+	pairing.Pair([]*pairing.Build{files})
+	units, same := group.Compare(files.Before, files.After)
+	if len(units) == 0 {
+		return
+	}
+	target := TargetChange{Target: WrittenBuild, Against: from, Unchanged: same}
+	for _, u := range units {
+		u.Pipeline, u.Target = WrittenBuild, WrittenBuild
+		target.count(u)
+		if u.Name != u.Path {
+			u.Name += " in " + u.Path
+		}
+	}
+	c.Pipelines = append(c.Pipelines, PipelineChange{Pipeline: WrittenBuild, Targets: []TargetChange{target}})
+	c.reviewed = append(c.reviewed, review.Pipeline{Name: WrittenBuild, Before: files.Before, After: files.After})
+	c.Changes = append(c.Changes, group.Changes(units)...)
+	dangerousFirst(c.Changes)
+}
 
 // Still is what cannot be rendered at either end.
 type Still struct {
@@ -127,6 +153,8 @@ type Still struct {
 	// Parts are the units and releases of the build that fail; none if all of it does.
 	Parts []string
 	Err   error
+	// Mended reports whether it could not be rendered at the first end only.
+	Mended bool
 }
 
 // failedParts returns the units and releases of a result that fail, those that did not at the first end apart from
@@ -146,35 +174,53 @@ func failedParts(r, first *Result) (now, asBefore []string) {
 	return now, asBefore
 }
 
-func (p *Renderer) compareEnd(ctx context.Context, from string, r, first *Result, old, now map[string][]byte,
-	failure error) (PipelineChange, []*group.Unit, review.Pipeline) {
-	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
+// compareEnd compares one pipeline at both ends.
+func (p *Renderer) compareEnd(ctx context.Context, from string, e *endPair, pairs pairing.Pairs,
+	notes objectNotes) (PipelineChange, []*group.Unit, review.Pipeline) {
+	r := e.result()
+	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}, Failed: e.failed}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
 	}
-	if failure != nil {
-		one.Error = failure.Error()
-		return one, nil, p.reviewOf(r, one, nil, nil, nil)
+	if e.err != nil {
+		one.Error = e.err.Error()
+		return one, nil, ofBuild(r, p.reviewOf(r, one, nil, nil, nil))
 	}
-	if r.Gate != nil {
-		one.Gate = r.Gate.Error()
+	fresh := e.newFindings()
+	if err := publish.CheckFindings(r.Entry.Pipeline.Spec.Gates, fresh); err != nil {
+		one.Gate = err.Error()
 	}
-	if now != nil {
-		if failed, _ := failedParts(r, first); len(failed) > 0 {
-			one.Failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts),
-				r.Built.ReasonsOf(failed))
-			publish.KeepFailed(now, old, r.Built.Response)
+	shown := e.build.Before
+	shown = notes.addRenames(e, pairs.Renames, shown)
+	target := TargetChange{Target: r.Entry.Key, Against: from}
+	units := p.compareFiles(&target, r, shown, e.build.After)
+	e.markKept(&target, units, notes)
+	notes.addUnits(e, units)
+	if e.after != nil {
+		p.checkUpdates(ctx, &target, r, withoutRenamed(e, pairs.Renames), e.build.After)
+		placeInSource(r, target.Findings)
+		if err := publish.CheckFindings(r.Entry.Pipeline.Spec.Gates, target.Findings); err != nil {
+			target.Gate = err.Error()
 		}
 	}
-	target := TargetChange{Target: r.Entry.Key, Against: from}
-	units := p.compareFiles(&target, r, old, now)
-	if now != nil {
-		p.checkUpdates(ctx, &target, r, old, now)
-	}
+	reviewed := p.reviewOf(r, one, &target, shown, e.build.After)
+	target.Findings = append(target.Findings, fresh...)
 	one.Targets = append(one.Targets, target)
-	reviewed := p.reviewOf(r, one, &target, old, now)
-	if first != nil && first.Built != nil && first.Built.Response != nil {
-		reviewed.Findings.Before, reviewed.Findings.BeforeKnown = first.Built.Results, true
+	reviewed.Stays = notes.stays(e)
+	if e.before != nil && e.before.Built != nil && e.before.Built.Response != nil {
+		reviewed.Findings.Before, reviewed.Findings.BeforeKnown = e.before.Built.Results, true
 	}
-	return one, units, reviewed
+	return one, units, ofBuild(r, reviewed)
+}
+
+// ofBuild leaves out of a review what only a pipeline has.
+func ofBuild(r *Result, reviewed review.Pipeline) review.Pipeline {
+	reviewed.Command = "" // a build has no name that prerig render knows
+	if r.Snapshot == nil || r.Snapshot.URL == "" {
+		reviewed.Sources = nil
+	}
+	if r.Entry.Pipeline == nil || len(r.Entry.Pipeline.Spec.Policies) == 0 {
+		reviewed.PolicyAfter = ""
+	}
+	return reviewed
 }

@@ -8,8 +8,11 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // findings returns what is found about changes, those that several places have in common once, errors first.
@@ -28,6 +31,46 @@ func (c *Comparison) findings() (out result.Results) {
 	return out
 }
 
+// newFindings returns the warnings and errors about the objects of the second end that the first one does not have.
+func (e *endPair) newFindings() (out result.Results) {
+	if e.after == nil || e.after.Built == nil || e.after.Built.Response == nil {
+		return nil
+	}
+	placeInSource(e.after, e.after.Built.Results)
+	out = slices.DeleteFunc(slices.Clone(e.after.Built.Results), func(one result.Result) bool {
+		code := one.Tags[result.TagCode]
+		return one.Severity == result.Info || code == "" || code == render.CodeVariableKept || render.IsOfFailed(one)
+	})
+	if e.before != nil && e.before.Built != nil && e.before.Built.Response != nil {
+		out = publish.WithoutKnown(out, e.before.Built.Results)
+	}
+	return out
+}
+
+// placeInSource changes findings that have the file of a result, so that they have that of the source, or none where
+// the build makes the object.
+func placeInSource(r *Result, found result.Results) {
+	if r.Snapshot == nil || r.Snapshot.Tree == nil || r.Built == nil || r.Built.Response == nil {
+		return
+	}
+	files := tree.NewView(r.Snapshot.Tree, tree.Limits{})
+	for i := range found {
+		if found[i].File == nil || found[i].ResourceRef == nil {
+			continue
+		}
+		if _, err := files.Lookup(found[i].File.Path); err == nil {
+			continue
+		}
+		found[i].File = nil
+		ref := found[i].ResourceRef
+		for _, o := range r.Built.Objects {
+			if o.Source.Path != "" && o.Kind == ref.Kind && o.Namespace == ref.Namespace && o.Name == ref.Name {
+				found[i].File = &result.File{Path: o.Source.Path, Line: o.Source.Line}
+			}
+		}
+	}
+}
+
 // destroyedBy returns what the deletion of a change's objects also destroys, or "" if it destroys only these.
 func destroyedBy(c group.Change) string {
 	if c.Kind != group.Deleted {
@@ -44,10 +87,30 @@ func destroyedBy(c group.Change) string {
 	return ""
 }
 
-// destroyedFirst moves the deletions that take something along to the front.
-func destroyedFirst(changes []group.Change) {
-	slices.SortStableFunc(changes, func(a, b group.Change) int {
-		rank := map[bool]int{true: 0, false: 1}
-		return rank[destroyedBy(a) != ""] - rank[destroyedBy(b) != ""]
-	})
+// dangersOf returns the dangers of a change, each once.
+func dangersOf(c group.Change) (out []string) {
+	for _, o := range c.Objects {
+		for _, text := range o.Dangers {
+			if !slices.Contains(out, text) {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}
+
+// dangerousFirst moves changes with dangers to the front, before them the deletions that take something along.
+func dangerousFirst(changes []group.Change) {
+	rank := func(c group.Change) int {
+		switch {
+		case destroyedBy(c) != "":
+			return 0
+		case len(dangersOf(c)) > 0:
+			return 1
+		case c.Kind == group.Orphaned:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(changes, func(a, b group.Change) int { return rank(a) - rank(b) })
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -18,8 +17,6 @@ import (
 const (
 	// RemarkSuspended is about objects that their controller leaves alone from now on, or no longer.
 	RemarkSuspended = "suspended"
-	// RemarkKept is about objects that are removed from the source, and stay in the cluster.
-	RemarkKept = "kept"
 	// RemarkNotCompared is about a change whose effect was not compared.
 	RemarkNotCompared = "not-compared"
 )
@@ -159,89 +156,6 @@ func isSuspended(o render.Object) bool {
 	return suspended
 }
 
-// keepInCluster adds to the files of the second end those of objects that leave the source, and that the cluster keeps.
-// It returns remarks about them.
-func keepInCluster(first, second *Result, old, now map[string][]byte) (out []Remark) {
-	if first == nil || now == nil {
-		return nil
-	}
-	before, after := sideOf(first), sideOf(second)
-	present := map[string]bool{}
-	for _, o := range after.objects {
-		present[identity(o)] = true
-	}
-	removed := removedObjects(old, now)
-	names := map[string][]string{}
-	var order []string
-	for _, o := range before.objects {
-		if present[identity(o)] {
-			continue
-		}
-		path := removed.pathOf(o)
-		if path == "" {
-			continue
-		}
-		why := before.staysBecause(o, after, present)
-		if why == "" {
-			continue
-		}
-		now[path] = old[path]
-		if names[why] == nil {
-			order = append(order, why)
-		}
-		names[why] = append(names[why], shownName(o))
-	}
-	for _, why := range order {
-		out = append(out, Remark{Kind: RemarkKept, Pipeline: second.Entry.Key, Objects: names[why],
-			Text: "no longer managed, and left in the cluster, as " + why + ": " + foreign.List(names[why], shownObjects)})
-	}
-	return out
-}
-
-// removedFiles are the files of objects that only the first end has, by what they hold.
-type removedFiles map[manifest.Meta][]string
-
-func removedObjects(old, now map[string][]byte) removedFiles {
-	out := removedFiles{}
-	for path, text := range old {
-		if now[path] != nil {
-			continue
-		}
-		file, err := manifest.Parse(path, text)
-		if err != nil || len(file.Docs) != 1 {
-			continue
-		}
-		if meta, ok := metaOf(file.Docs[0]); ok {
-			out[meta] = append(out[meta], path)
-		}
-	}
-	return out
-}
-
-// metaOf returns the identity of the object of a document.
-func metaOf(doc *manifest.Document) (manifest.Meta, bool) {
-	if meta, ok := doc.Peek(); ok {
-		return meta, true
-	}
-	value, err := doc.Object()
-	if err != nil {
-		return manifest.Meta{}, false
-	}
-	ref := result.RefTo(value)
-	return manifest.Meta{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}, true
-}
-
-// pathOf returns the file of an object, "" without one.
-func (f removedFiles) pathOf(o render.Object) string {
-	meta := manifest.Meta{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-	for _, path := range f[meta] {
-		if o.Unit == "" || strings.HasPrefix(path, o.Unit+"/") {
-			return path
-		}
-	}
-	return ""
-}
-
 // keptBy are the labels and annotations by which an object stays when it leaves the source.
 var keptBy = []struct{ key, value string }{
 	{"kustomize.toolkit.fluxcd.io/prune", "disabled"},
@@ -250,10 +164,9 @@ var keptBy = []struct{ key, value string }{
 	{"helm.sh/resource-policy", "keep"},
 }
 
-// staysBecause returns why an object that the second end does not have stays in the cluster, "" if it does not.
-// present are the objects of the second end.
-func (s side) staysBecause(o render.Object, after side, present map[string]bool) string {
-	meta, _ := valueOf(o)["metadata"].(map[string]any)
+// keptByItself returns the label or annotation by which an object stays in the cluster when it leaves the source, or "".
+func keptByItself(text []byte) string {
+	meta, _ := valueOf(render.Object{YAML: text})["metadata"].(map[string]any)
 	for _, one := range keptBy {
 		for _, field := range []string{"labels", "annotations"} {
 			values, _ := meta[field].(map[string]any)
@@ -262,7 +175,17 @@ func (s side) staysBecause(o render.Object, after side, present map[string]bool)
 			}
 		}
 	}
-	return s.unitKeeps(o.Unit, after, present, nil)
+	return ""
+}
+
+// kustomizationKeeps returns why the objects that leave a Kustomization of Flux stay in the cluster, or "".
+func kustomizationKeeps(unit string, first, second *Result) string {
+	before, after := sideOf(first), sideOf(second)
+	present := map[string]bool{}
+	for _, o := range after.objects {
+		present[identity(o)] = true
+	}
+	return before.unitKeeps(unit, after, present, nil)
 }
 
 // unitKeeps returns why the objects that leave a Kustomization of Flux stay. seen are those that were asked already.
@@ -311,7 +234,7 @@ func (c *Comparison) remarkLines() (out []string) {
 		}
 		builds[one.Text] = append(builds[one.Text], one.Pipeline)
 	}
-	rank := []string{RemarkSuspended, RemarkKept, RemarkNotCompared}
+	rank := []string{RemarkSuspended, RemarkNotCompared}
 	slices.SortStableFunc(order, func(a, b Remark) int {
 		return slices.Index(rank, a.Kind) - slices.Index(rank, b.Kind)
 	})

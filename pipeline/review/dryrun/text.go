@@ -28,8 +28,11 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		for _, text := range listObjects(change, places) {
 			fmt.Fprintf(&out, "   %s\n", text)
 		}
-		if why := destroyedBy(change); why != "" {
-			fmt.Fprintf(&out, "   %s\n", colourText(colour, red, "deleted "+why))
+		for _, text := range dangerLines(change) {
+			fmt.Fprintf(&out, "   %s\n", colourText(colour, red, text))
+		}
+		for _, text := range noteLines(change) {
+			fmt.Fprintf(&out, "   %s\n", text)
 		}
 		if legend := change.Legend(); legend != "" {
 			fmt.Fprintf(&out, "   %s\n", legend)
@@ -51,10 +54,14 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		}
 		out.WriteString("\n")
 	}
+	writeMoves(&out, c.Moves)
 	for _, one := range c.findings() {
 		fmt.Fprintf(&out, "%s\n", foreign.Visible(one.String()))
 	}
 	for _, p := range c.commonProblems() {
+		if p.kind == refused && c.noun != "" {
+			continue // a build is published nowhere, and the findings are the reason
+		}
 		fmt.Fprintf(&out, "%s %s: %s\n", colourText(colour, red, p.kind+":"), p.pipelineNames(), p.text)
 	}
 	for _, text := range c.comparedWith() {
@@ -146,10 +153,14 @@ func listObjects(c group.Change, places map[string]int) (out []string) {
 				break
 			}
 		}
+		owner := ""
+		if o.Owner != "" {
+			owner = ", by " + o.Owner
+		}
 		if len(c.Objects) > 1 {
-			out = append(out, o.Name+" ("+o.Pipeline+")"+only)
-		} else if only != "" {
-			out = append(out, strings.TrimPrefix(only, ", "))
+			out = append(out, o.Name+" ("+o.Pipeline+owner+")"+only)
+		} else if owner+only != "" {
+			out = append(out, strings.TrimPrefix(owner+only, ", "))
 		}
 	}
 	return out
@@ -214,6 +225,9 @@ type commonProblem struct {
 	raw        string
 }
 
+// refused is the kind of a problem with what would be published.
+const refused = "would be refused"
+
 // commonProblems returns errors and refusals, those that pipelines have in common once.
 func (c *Comparison) commonProblems() []*commonProblem {
 	found := map[string]*commonProblem{}
@@ -240,10 +254,10 @@ func (c *Comparison) commonProblems() []*commonProblem {
 	for _, p := range c.Pipelines {
 		add(p, "error", p.Error)
 		add(p, "error", p.Failed)
-		add(p, "would be refused", p.Gate)
+		add(p, refused, p.Gate)
 		for _, t := range p.Targets {
 			add(p, "error", prefixTarget(t.Target, t.Error))
-			add(p, "would be refused", prefixTarget(t.Target, t.Gate))
+			add(p, refused, prefixTarget(t.Target, t.Gate))
 		}
 	}
 	for _, one := range order {
@@ -283,7 +297,7 @@ func (c *Comparison) summaryLine() string {
 		readable := false
 		for _, t := range p.Targets {
 			sum.Added, sum.Modified, sum.Deleted = sum.Added+t.Added, sum.Modified+t.Modified, sum.Deleted+t.Deleted
-			sum.Unchanged += t.Unchanged
+			sum.Unchanged, sum.Orphaned = sum.Unchanged+t.Unchanged, sum.Orphaned+t.Orphaned
 			if t.Error != "" {
 				unread++
 			} else {
@@ -299,9 +313,13 @@ func (c *Comparison) summaryLine() string {
 	case len(c.Changes) == 0 && len(c.Remarks) > 0:
 		text += ": no object differs; see the " + countWithNoun(len(c.remarkLines()), "line") + " above"
 	case !c.Empty():
-		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
-			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, countWithNoun(len(c.Changes),
-				"different change"))
+		orphaned := ""
+		if sum.Orphaned > 0 {
+			orphaned = fmt.Sprintf(" %d no longer in Git but left in the cluster,", sum.Orphaned)
+		}
+		text += fmt.Sprintf(": %s added, %d modified, %d deleted,%s %d unchanged; %s",
+			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, orphaned, sum.Unchanged,
+			countWithNoun(len(c.Changes), "different change"))
 	case compared > 0:
 		text += ": nothing would change"
 		switch {
@@ -309,6 +327,8 @@ func (c *Comparison) summaryLine() string {
 			text += " where it could be read"
 		case c.unseen != "":
 			text += " in what was compared"
+		case c.noun != "" && c.Failed():
+			text += " in what can be rendered"
 		}
 	}
 	if c.unseen != "" {

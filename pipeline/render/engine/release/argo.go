@@ -34,6 +34,10 @@ type application struct {
 		} `json:"destination"`
 		SourceHydrator map[string]any `json:"sourceHydrator"`
 		SyncPolicy     struct {
+			Automated *struct {
+				Prune   bool  `json:"prune"`
+				Enabled *bool `json:"enabled"`
+			} `json:"automated"`
 			SyncOptions              []string `json:"syncOptions"`
 			ManagedNamespaceMetadata *struct {
 				Labels      map[string]any `json:"labels"`
@@ -96,6 +100,8 @@ func (s *Set) renderApplication(ctx context.Context, o *Object, out *Rendered) e
 	if ours, err := s.checkApplication(o, &app, out); err != nil || !ours {
 		return err
 	}
+	known, _ := s.clusters() // one that cannot be read has the name or server that is written
+	out.Unit = describe(&app, o, known)
 	spec := mapAt(o.Value, "spec")
 	raw, _ := spec["sources"].([]any)
 	sources, at := app.Spec.Sources, func(i int) string { return fmt.Sprintf("spec.sources[%d]", i) }

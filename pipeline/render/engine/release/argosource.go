@@ -29,6 +29,7 @@ func (r *appRender) render(ctx context.Context, out *Rendered) error {
 	if err := r.findDirectory(); err != nil {
 		return err
 	}
+	out.Unit.Directories = append(out.Unit.Directories, r.chart.path)
 	if err := r.mergeSourceFiles(); err != nil {
 		return err
 	}

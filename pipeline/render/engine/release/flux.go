@@ -37,7 +37,7 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	return &Rendered{Local: out.Local, Results: append(out.Results, ErrorFinding(o, err))}, nil
+	return &Rendered{Local: out.Local, Unit: out.Unit, Results: append(out.Results, ErrorFinding(o, err))}, nil
 }
 
 // maxNameLength is the maximum length of a release name that Helm accepts; hashLength is the length of the hash

@@ -82,6 +82,8 @@ type Rendered struct {
 	// Wanted are the charts that must be fetched before anything is rendered, and Local are charts of the tree, which may need others.
 	Wanted []Chart
 	Local  []string
+	// Unit describes an Application; nil for other releases.
+	Unit *render.Unit
 	// Results are findings about the object; if they include an error, no manifests exist.
 	Results result.Results
 }
@@ -203,6 +205,12 @@ func ErrorFinding(of *Object, err error) result.Result {
 
 // keepHint is what can always be done.
 const keepHint = "or leave it to its controller with spec.build.releases.keep"
+
+// IsOutside reports whether an error is about what a build of the tree cannot have, such as a plugin or another repository: its text
+// then names what a pipeline can do about it.
+func IsOutside(message string) bool {
+	return strings.Contains(message, keepHint) || strings.Contains(message, repositoryHint)
+}
 
 // Finding makes a result of what is found about a field of an object.
 func Finding(severity result.Severity, of *Object, field, message string) result.Result {

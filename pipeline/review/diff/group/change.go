@@ -12,7 +12,7 @@ import (
 
 // Change is a difference that one or more objects have in common.
 type Change struct {
-	// Kind is added, modified or deleted.
+	// Kind is added, modified, deleted or left in the cluster.
 	Kind string `json:"kind"`
 	// Hunks are the differences. The values of their placeholders for each object are in Objects.
 	Hunks []Hunk `json:"hunks"`
@@ -38,6 +38,11 @@ type Object struct {
 	Places []Place `json:"places"`
 	// Values maps the placeholders in the change's hunks to their values.
 	Values map[string]string `json:"values,omitempty"`
+	// Owner is the unit that renders it, such as Application argocd/web.
+	Owner string `json:"owner,omitempty"`
+	// Dangers are what the change may break, and Notes what else a reader has to know of it.
+	Dangers []string `json:"dangers,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
 }
 
 // Place is a file at a target.

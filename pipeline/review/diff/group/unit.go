@@ -20,13 +20,15 @@ const (
 	Added    = "added"
 	Modified = "modified"
 	Deleted  = "deleted"
+	// Orphaned is that of an object that is no longer rendered, and that nothing deletes. Compare does not know them.
+	Orphaned = "left in the cluster"
 )
 
 // Unit is one object that differs, or one file where files hold no objects.
 type Unit struct {
 	// Pipeline and Target are where it is. They are the caller's to set.
 	Pipeline, Target string
-	// Kind is Added, Modified or Deleted.
+	// Kind is Added, Modified, Deleted or Orphaned.
 	Kind string
 	// Path of the file, and Name of the object as in [Object].
 	Path, Name string
@@ -88,33 +90,47 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, sa
 	if had && !readOld || has && !readNow || len(before)+len(after) == 0 {
 		return []*Unit{whole}, 0
 	}
-	ids := map[manifest.Meta][2][]byte{}
-	var order []manifest.Meta
+	type pair struct {
+		object manifest.Meta // of the newer side
+		texts  [2][]byte
+	}
+	ids := map[manifest.Meta]*pair{}
+	var order []*pair
 	for side, list := range [][]objectText{before, after} {
 		for _, p := range list {
-			pair, known := ids[p.object]
-			if !known {
-				order = append(order, p.object)
+			id := versionless(p.object)
+			if ids[id] == nil {
+				ids[id] = &pair{}
+				order = append(order, ids[id])
 			}
-			pair[side] = p.raw
-			ids[p.object] = pair
+			ids[id].object, ids[id].texts[side] = p.object, p.raw
 		}
 	}
-	for _, id := range order {
-		pair := ids[id]
-		if pair[0] != nil && pair[1] != nil && bytes.Equal(pair[0], pair[1]) {
+	for _, p := range order {
+		old, now := p.texts[0], p.texts[1]
+		if old != nil && now != nil && bytes.Equal(old, now) {
 			same++
 			continue
 		}
 		units = append(units, &Unit{
-			Path: name, Name: id.Kind + " " + qualifiedName(id), Kind: kindOf(pair[0] != nil, pair[1] != nil),
-			object: id, old: pair[0], now: pair[1],
+			Path: name, Name: p.object.Kind + " " + qualifiedName(p.object), Kind: kindOf(old != nil, now != nil),
+			object: p.object, old: old, now: now,
 		})
 	}
 	if len(units) == 0 {
 		return []*Unit{whole}, 0 // the same objects in another order, or with different text between them
 	}
 	return units, same
+}
+
+// versionless is the identity of an object whatever the version of its kind.
+func versionless(object manifest.Meta) manifest.Meta {
+	group, _, hasGroup := strings.Cut(object.APIVersion, "/")
+	if !hasGroup {
+		group = ""
+	}
+	object.APIVersion = group
+	return object
 }
 
 func kindOf(had, has bool) string {
@@ -135,7 +151,7 @@ func qualifiedName(object manifest.Meta) string {
 }
 
 // splitObjects returns the objects of a file. ok is false if a part of it is not an object, or an object occurs
-// twice.
+// twice. An object whose name the API server completes has what it begins with, and an ellipsis.
 func splitObjects(name string, text []byte) (out []objectText, ok bool) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
@@ -147,14 +163,31 @@ func splitObjects(name string, text []byte) (out []objectText, ok bool) {
 			continue
 		}
 		meta, ok := doc.Peek()
-		if !ok || meta.Name == "" || seen[meta] {
+		if meta.Name == "" {
+			meta.Name = generatedName(doc)
+		}
+		id := versionless(meta)
+		if !ok || meta.Name == "" || seen[id] {
 			return nil, false
 		}
-		seen[meta] = true
+		seen[id] = true
 		raw := bytes.TrimPrefix(doc.Raw(), []byte("---\n"))
 		out = append(out, objectText{meta, raw})
 	}
 	return out, true
+}
+
+// generatedName returns how the name of an object begins that the API server completes, with an ellipsis, or "".
+func generatedName(doc *manifest.Document) string {
+	value, err := doc.Object()
+	if err != nil {
+		return ""
+	}
+	metadata, _ := value["metadata"].(map[string]any)
+	if begin, _ := metadata["generateName"].(string); begin != "" {
+		return begin + "…"
+	}
+	return ""
 }
 
 // diffLine is one line of a difference. sign is "-", "+" or " ".

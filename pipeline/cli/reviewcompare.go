@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/daemon/catalog"
+	"github.com/prerig/prerig/pipeline/review/dryrun"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// compare renders both ends and compares them. What the comparison does not show is among its notes.
+func (o *reviewOptions) compare(ctx context.Context, streams Streams, version string, base,
+	head *end) (*dryrun.Comparison, error) {
+	before, closing, err := o.startRenderer(streams, version)
+	if err != nil {
+		return nil, err
+	}
+	defer closing()
+	before.Instead, before.Builder.AnyRemote, before.Builder.Review = base.supply, true, true
+	after := &dryrun.Renderer{
+		Fetcher: before.Fetcher, Builder: before.Builder, Secrets: before.Secrets, Workers: before.Workers,
+		Progress: before.Progress,
+		Instead:  head.supply, KeepFiles: true,
+	}
+	notes := &reviewNotes{}
+	notes.addMirrors(o.urls, slices.Concat(base.entries, head.entries))
+	unused := leftOut(base, head)
+	base.leaveOut(unused, nil)
+	head.leaveOut(unused, nil)
+	same, deployed := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
+	base.leaveOut(deployed, same)
+	head.leaveOut(deployed, same)
+	earlier := before.All(ctx, base.entries)
+	deployed = dryrun.Directories(earlier)
+	head.leaveOut(deployed, nil)
+	earlier = withoutKeys(earlier, func(key string) bool { return isDeployed(deployed, key) })
+	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
+	// remembered.
+	after.Before = filesOf(earlier)
+	now := after.All(ctx, head.entries)
+	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object
+	// itself otherwise.
+	kept := keptReleases{}
+	for kept.add(earlier, now) {
+		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
+		after.Before = filesOf(earlier)
+		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
+	}
+	from := "commit " + base.name
+	c, still := after.CompareEnds(ctx, from, earlier, now)
+	c.AddUnaffected(from, same)
+	kept.keepChanged(c)
+	kept.print(notes, now)
+	notes.addLoose(c, head.loose)
+	mended := keySet{}
+	for _, one := range still {
+		mended[one.Build] = one.Mended
+	}
+	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
+	changed = notes.addUnused(unused, changed)
+	if len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
+		c.AddWritten(from, readFiles(base, changed), readFiles(head, changed))
+	} else {
+		notes.addUncovered(changed)
+		c.SetUnseen(len(changed))
+	}
+	notes.addVariables(now)
+	notes.addStill(still)
+	c.Notes = notes.lines
+	o.bar.clearLine()
+	return c, ctx.Err()
+}
+
+// keySet has keys of builds.
+type keySet map[string]bool
+
+// leftOut returns the builds that no cluster applies, at either end.
+func leftOut(base, head *end) keySet {
+	out := keySet{}
+	for _, one := range []*end{base, head} {
+		for key, is := range one.leftOut {
+			out[key] = out[key] || is
+		}
+	}
+	return out
+}
+
+// leaveOut leaves out the builds that Applications deploy, and those that are the same at both ends.
+func (e *end) leaveOut(deployed map[string]bool, same map[string]int) {
+	e.entries = slices.DeleteFunc(e.entries, func(one catalog.Entry) bool {
+		_, ok := same[one.Key]
+		return ok || isDeployed(deployed, one.Key)
+	})
+}
+
+// isDeployed reports whether Applications render a directory, or that of a file.
+func isDeployed(deployed map[string]bool, key string) bool {
+	return deployed[key] || deployed[path.Dir(key)] && path.Ext(key) != ""
+}
+
+func withoutKeys(results []dryrun.Result, drop func(key string) bool) []dryrun.Result {
+	return slices.DeleteFunc(slices.Clone(results), func(r dryrun.Result) bool { return drop(r.Entry.Key) })
+}
+
+// filesOf returns a function that returns the files of a pipeline among results.
+func filesOf(results []dryrun.Result) func(catalog.Entry) map[string][]byte {
+	files := map[string]map[string][]byte{}
+	for _, r := range results {
+		files[r.Entry.Key] = r.Files
+	}
+	return func(e catalog.Entry) map[string][]byte { return files[e.Key] }
+}
+
+// replaceResults replaces the results of the same builds.
+func replaceResults(all, by []dryrun.Result) {
+	for _, r := range by {
+		i := slices.IndexFunc(all, func(one dryrun.Result) bool { return one.Entry.Key == r.Entry.Key })
+		all[i] = r
+	}
+}
+
+// supply returns the files of an end as the source of a pipeline.
+func (e *end) supply(catalog.Entry, v1alpha1.NamedSource) *source.Snapshot { return e.snapshot }

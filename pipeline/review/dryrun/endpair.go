@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dryrun
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
+	"github.com/prerig/prerig/pipeline/review/pairing"
+)
+
+// endPair is a pipeline at both ends; one of the two is nil where it does not exist.
+type endPair struct {
+	before, after *Result
+	err           error  // why it cannot be rendered any more
+	failed        string // why parts of it cannot
+	// build has the files to compare; nil with err.
+	build *pairing.Build
+}
+
+// endPairs returns the pipelines to compare, in the order of the second end, and those that fail at the first one.
+func endPairs(before, after []Result) (all []*endPair, still []Still) {
+	earlier := map[string]*Result{}
+	for i := range before {
+		earlier[before[i].Entry.Key] = &before[i]
+	}
+	seen := map[string]bool{}
+	for i := range after {
+		r, old := &after[i], earlier[after[i].Entry.Key]
+		seen[r.Entry.Key] = true
+		switch {
+		case old != nil && old.Err != nil && r.Err != nil:
+			still = append(still, Still{Build: r.Entry.Key, Err: r.Err})
+		case old != nil && old.Err != nil:
+			still = append(still, Still{Build: r.Entry.Key, Err: old.Err, Mended: true})
+		default:
+			all = append(all, &endPair{before: old, after: r, err: r.Err})
+		}
+	}
+	for i := range before {
+		if r := &before[i]; !seen[r.Entry.Key] && r.Err == nil {
+			all = append(all, &endPair{before: r})
+		}
+	}
+	return all, still
+}
+
+// result is the newer one.
+func (e *endPair) result() *Result {
+	if e.after != nil {
+		return e.after
+	}
+	return e.before
+}
+
+func (e *endPair) key() string { return e.result().Entry.Key }
+
+// shownParts is how many units and releases an error names.
+const shownParts = 5
+
+// keepFailed fills in the files to compare. What fails at the second end only keeps what it has at the first one.
+func (e *endPair) keepFailed(from string) {
+	if e.err != nil {
+		return
+	}
+	e.build = &pairing.Build{Key: e.key(), Cluster: e.clusterOf}
+	if e.before != nil {
+		e.build.Before = withoutNil(e.before.Files)
+	}
+	if e.after == nil {
+		return
+	}
+	e.build.After = withoutNil(e.after.Files)
+	if failed, _ := failedParts(e.after, e.before); len(failed) > 0 {
+		e.failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts),
+			e.after.Built.ReasonsOf(failed))
+		publish.KeepFailed(e.build.After, e.build.Before, e.after.Built.Response)
+	}
+}
+
+func withoutNil(files map[string][]byte) map[string][]byte {
+	if files == nil {
+		return map[string][]byte{}
+	}
+	return maps.Clone(files)
+}
+
+// unitOf returns the unit of a file at an end, or nil.
+func (e *endPair) unitOf(path string, after bool) *render.Unit {
+	r := e.before
+	if after {
+		r = e.after
+	}
+	if r == nil || r.Built == nil || r.Built.Response == nil {
+		return nil
+	}
+	for i, unit := range r.Built.Units {
+		if publish.IsOfUnit(path, unit.Name) {
+			return &r.Built.Units[i]
+		}
+	}
+	return nil
+}
+
+// clusterOf returns the cluster that a file is for at an end, or "".
+func (e *endPair) clusterOf(path string, after bool) string {
+	if unit := e.unitOf(path, after); unit != nil {
+		return unit.Cluster
+	}
+	return ""
+}
+
+// staysBecause returns why an object that is no longer rendered stays in the cluster, or "".
+func (e *endPair) staysBecause(path string, text []byte) string {
+	if why := keptByItself(text); why != "" {
+		return why
+	}
+	unit := e.unitOf(path, false)
+	if unit == nil {
+		return ""
+	}
+	if unit.Kind == "Kustomization" {
+		return kustomizationKeeps(unit.Name, e.before, e.after)
+	}
+	name := unit.Kind + " " + unit.Name
+	if now := e.unitOf(path, true); now != nil {
+		switch {
+		case now.Keeps != "":
+			return fmt.Sprintf("%s does not prune it: %s", name, now.Keeps)
+		case hasSyncOption(text, "Prune=false"):
+			return "its annotation has Prune=false"
+		}
+		return ""
+	}
+	gone := e.after == nil || !slices.Contains(e.after.Built.Failed, unit.Name)
+	switch {
+	case gone && unit.Outlived != "":
+		return fmt.Sprintf("%s is deleted, and %s", name, unit.Outlived)
+	case gone && hasSyncOption(text, "Delete=false"):
+		return "its annotation has Delete=false"
+	}
+	return ""
+}
+
+// hasSyncOption reports whether an object has an option of Argo CD in its annotation.
+func hasSyncOption(text []byte, option string) bool {
+	for line := range bytes.Lines(text) {
+		key, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		if string(bytes.Trim(key, `"'`)) == "argocd.argoproj.io/sync-options" && bytes.Contains(value, []byte(option)) {
+			return true
+		}
+	}
+	return false
+}
+
+// markKept makes deletions of objects that stay in the cluster changes of their own kind.
+func (e *endPair) markKept(target *TargetChange, units []*group.Unit, notes objectNotes) {
+	for _, u := range units {
+		if u.Kind != group.Deleted {
+			continue
+		}
+		if why := e.staysBecause(u.Path, e.build.Before[u.Path]); why != "" {
+			u.Kind = group.Orphaned
+			target.Deleted--
+			target.Orphaned++
+			notes.of(e.key(), u.Path).stays = why
+		}
+	}
+}
