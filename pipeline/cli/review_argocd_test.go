@@ -140,3 +140,12 @@ func TestReviewNamesDangersInEachFormat(t *testing.T) {
 		reviewed{files: files, change: change, code: 1, wants: []string{"the container app runs privileged", "another major version of app", "it is synced by hand"}}.run(t, "-o", output)
 	}
 }
+
+// TestReviewOfADirectoryThatAPluginRenders: the Application does not change, and what it would read is compared as it is written.
+func TestReviewOfADirectoryThatAPluginRenders(t *testing.T) {
+	reviewed{
+		files:  map[string]string{"argocd/web.yaml": argoApplication("web", "path: web, plugin: {name: build}"), "web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": application("web", "app:1")},
+		change: map[string]string{"web/web.yaml": application("web", "app:2")},
+		code:   1, wants: []string{"modified: Deployment shop/web in web/web.yaml (not rendered)"}, lacks: []string{"nothing would change"},
+	}.run(t)
+}

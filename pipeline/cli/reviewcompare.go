@@ -33,7 +33,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	unused := leftOut(base, head)
 	base.leaveOut(unused, nil)
 	head.leaveOut(unused, nil)
-	same, deployed := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
+	same, deployed, gaps := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
 	base.leaveOut(deployed, same)
 	head.leaveOut(deployed, same)
 	earlier := before.All(ctx, base.entries)
@@ -64,7 +64,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	}
 	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
 	changed = notes.addUnused(unused, changed)
-	if len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
+	if gaps || len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
 		c.AddWritten(from, readFiles(base, changed), readFiles(head, changed))
 	} else {
 		notes.addUncovered(changed)

@@ -26,6 +26,7 @@ func TestDangers(t *testing.T) {
 		"host network":     {deployment(app), deployment("hostNetwork: true, " + app), "hostNetwork: true shares the node's own"},
 		"host path":        {deployment(app), deployment("volumes: [{name: v, hostPath: {path: /var/run}}], " + app), "mounts the node's directory /var/run (hostPath)"},
 		"capability":       {deployment(app), deployment(`containers: [{name: app, image: "app:1.2", securityContext: {capabilities: {add: [SYS_ADMIN]}}}]`), "the container app adds the capability SYS_ADMIN"},
+		"a mesh":           {deployment(app), deployment(`initContainers: [{name: istio-init, securityContext: {capabilities: {add: [NET_ADMIN, NET_RAW]}}}], ` + app), ""},
 		"a low port":       {deployment(app), deployment(`containers: [{name: app, image: "app:1.2", securityContext: {capabilities: {add: [NET_BIND_SERVICE]}}}]`), ""},
 		"major version":    {deployment(app), deployment(`containers: [{name: app, image: "app:v2.0"}]`), "another major version of app: v2.0 in the place of 1.2"},
 		"minor version":    {deployment(app), deployment(`containers: [{name: app, image: "app:1.3"}]`), ""},

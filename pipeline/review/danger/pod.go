@@ -32,6 +32,9 @@ type container struct {
 var safeCapabilities = []string{"NET_BIND_SERVICE", "CHOWN", "FOWNER", "SETGID", "SETUID", "DAC_OVERRIDE", "KILL",
 	"SETPCAP", "AUDIT_WRITE", "MKNOD", "SETFCAP", "FSETID", "SYS_CHROOT", "NET_RAW"}
 
+// networkInits are init containers of meshes, which redirect the traffic of the pod by NET_ADMIN.
+var networkInits = []string{"istio-init", "linkerd-init"}
+
 // containersOf returns the containers of a pod, init containers too.
 func containersOf(pod map[string]any) (out []container) {
 	for _, field := range []string{"initContainers", "containers"} {
@@ -44,7 +47,8 @@ func containersOf(pod map[string]any) (out []container) {
 			for _, name := range list(value, "securityContext", "capabilities", "add") {
 				capability, _ := name.(string)
 				capability = strings.TrimPrefix(capability, "CAP_")
-				if capability != "" && !slices.Contains(safeCapabilities, capability) {
+				redirects := capability == "NET_ADMIN" && slices.Contains(networkInits, c.name)
+				if capability != "" && !redirects && !slices.Contains(safeCapabilities, capability) {
 					c.rights = append(c.rights, "adds the capability "+capability)
 				}
 			}

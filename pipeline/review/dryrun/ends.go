@@ -62,9 +62,9 @@ func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
 
 // Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
 // there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
-// Applications of any pipeline are rendered from.
+// Applications of any pipeline are rendered from. gaps reports whether any of them cannot be rendered in full.
 func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
-	files *tree.Tree) (same map[string]int, directories map[string]bool) {
+	files *tree.Tree) (same map[string]int, directories map[string]bool, gaps bool) {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
@@ -80,9 +80,10 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 		same[r.Entry.Key] = 0
 		if r.Built.Response != nil {
 			same[r.Entry.Key] = len(r.Built.Objects)
+			gaps = gaps || len(r.Built.NotRendered()) > 0
 		}
 	}
-	return same, directories
+	return same, directories, gaps
 }
 
 // Directories returns those that the Applications of results are rendered from.
