@@ -146,6 +146,6 @@ func TestReviewOfADirectoryThatAPluginRenders(t *testing.T) {
 	reviewed{
 		files:  map[string]string{"argocd/web.yaml": argoApplication("web", "path: web, plugin: {name: build}"), "web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": application("web", "app:1")},
 		change: map[string]string{"web/web.yaml": application("web", "app:2")},
-		code:   1, wants: []string{"modified: Deployment shop/web in web/web.yaml (not rendered)"}, lacks: []string{"nothing would change"},
+		code:   1, wants: []string{"modified: Deployment shop/web in web/web.yaml (not rendered)", "as plugins of Argo CD are programs beside it"}, lacks: []string{"nothing would change"},
 	}.run(t)
 }

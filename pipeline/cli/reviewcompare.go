@@ -5,9 +5,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
@@ -64,11 +66,14 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	}
 	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
 	changed = notes.addUnused(unused, changed)
-	if gaps || len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
+	if len(gaps)+len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
 		c.AddWritten(from, readFiles(base, changed), readFiles(head, changed))
 	} else {
 		notes.addUncovered(changed)
 		c.SetUnseen(len(changed))
+	}
+	if len(gaps) > 0 {
+		fmt.Fprintf(notes, "info: not rendered, as before: %s\n", foreign.List(gaps, maxKept))
 	}
 	notes.addVariables(now)
 	notes.addStill(still)

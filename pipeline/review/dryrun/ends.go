@@ -62,9 +62,9 @@ func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
 
 // Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
 // there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
-// Applications of any pipeline are rendered from. gaps reports whether any of them cannot be rendered in full.
+// Applications of any pipeline are rendered from. gaps are the units and releases of them that cannot be rendered.
 func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
-	files *tree.Tree) (same map[string]int, directories map[string]bool, gaps bool) {
+	files *tree.Tree) (same map[string]int, directories map[string]bool, gaps []string) {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
@@ -80,7 +80,7 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 		same[r.Entry.Key] = 0
 		if r.Built.Response != nil {
 			same[r.Entry.Key] = len(r.Built.Objects)
-			gaps = gaps || len(r.Built.NotRendered()) > 0
+			gaps = append(gaps, r.Built.NotRendered()...)
 		}
 	}
 	return same, directories, gaps
