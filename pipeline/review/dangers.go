@@ -16,7 +16,7 @@ func dangersSection(r *review) section {
 	names := map[string][]string{}
 	var order []string
 	for _, o := range r.objects {
-		if r.staysBecause(o) != "" {
+		if staysBecause(r, o) != "" {
 			continue
 		}
 		for _, text := range danger.Of(o.before.object(), o.after.object()) {
@@ -42,7 +42,7 @@ func (s *side) object() map[string]any {
 }
 
 // staysBecause returns why an object that is no longer rendered stays in the cluster, or "".
-func (r *review) staysBecause(o *object) string {
+func staysBecause(r *review, o *object) string {
 	if o.changeKind() != group.Deleted {
 		return ""
 	}
@@ -60,7 +60,7 @@ func orphansSection(r *review) section {
 	names := map[string][]string{}
 	var order []string
 	for _, o := range r.objects {
-		why := r.staysBecause(o)
+		why := staysBecause(r, o)
 		if why == "" {
 			continue
 		}

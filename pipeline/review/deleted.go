@@ -31,7 +31,7 @@ func (r *review) destructiveDeletionsSection() section {
 		}
 	}
 	for _, o := range r.objects {
-		if o.changeKind() != group.Deleted || r.staysBecause(o) != "" {
+		if o.changeKind() != group.Deleted || staysBecause(r, o) != "" {
 			continue
 		}
 		m := o.before.meta

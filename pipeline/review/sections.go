@@ -67,7 +67,7 @@ func (r *review) summaryCounts() string {
 	counts := map[string]int{}
 	orphans := 0
 	for _, o := range r.objects {
-		if r.staysBecause(o) != "" {
+		if staysBecause(r, o) != "" {
 			orphans++
 			continue
 		}

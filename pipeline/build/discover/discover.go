@@ -234,7 +234,7 @@ func (s *survey) kindOf(at string) Kind {
 		if d.kustomization.Kind != "Component" {
 			return Kustomization
 		}
-	case s.hasOwnManifests(d) && !s.isBelowManifests(at) && !s.isMixed(at):
+	case d.hasOwnManifests(s.files) && !s.isBelowManifests(at) && !s.isMixed(at):
 		return Manifests
 	}
 	return ""
@@ -252,7 +252,7 @@ func (s *survey) isBelowManifests(at string) bool {
 		if d.kustomization != nil {
 			return !s.hasApplications(at) // which a kustomization that does not list them leaves to others
 		}
-		if d.chart || s.covered[up] || s.hasOwnManifests(d) && !s.isMixed(up) {
+		if d.chart || s.covered[up] || d.hasOwnManifests(s.files) && !s.isMixed(up) {
 			return true
 		}
 	}
@@ -260,8 +260,8 @@ func (s *survey) isBelowManifests(at string) bool {
 }
 
 // hasOwnManifests reports whether a directory has manifests that no kustomization lists.
-func (s *survey) hasOwnManifests(d *directory) bool {
-	return slices.ContainsFunc(d.manifests, func(name string) bool { return !s.files[name] })
+func (d *directory) hasOwnManifests(listed map[string]bool) bool {
+	return slices.ContainsFunc(d.manifests, func(name string) bool { return !listed[name] })
 }
 
 // specOf returns how a directory is built.
