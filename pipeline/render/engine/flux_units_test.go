@@ -71,7 +71,7 @@ var fluxUnits = map[string]struct {
 				"---\napiVersion: v1\nkind: Secret\nmetadata: {name: locked, namespace: flux-system}\nstringData: {key: \"ENC[x]\"}\nsops: {version: 3.9.0}\n",
 			"app/m.yaml": fluxMap("apps", "  a: ${domain}/${key}\n  b: ${other:=default}\n  c: ${key:=default}\n"),
 		},
-		units: map[string]string{"flux-system/flux-system": "Secret locked", "flux-system/apps": "ConfigMap apps"},
+		units: map[string]string{"flux-system/flux-system": "Kustomization apps, Secret locked", "flux-system/apps": "ConfigMap apps"},
 	},
 	"one that fails leaves the others": {
 		files: map[string]string{
