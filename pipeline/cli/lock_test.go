@@ -198,7 +198,11 @@ func TestRepositoryWithoutPipelinesIsLocked(t *testing.T) {
 		}
 		return out + err
 	}
-	repository.Commit("second", map[string]string{"app/own.yaml": configMap("own", "two")})
+	slower := strings.NewReplacer("interval: 1m", "interval: 2m")
+	repository.Commit("second", map[string]string{
+		"app/own.yaml": configMap("own", "two"), "app/web.yaml": slower.Replace(release("web", "web", "1.0.0")),
+		"app/db.yaml": slower.Replace(release("db", "db", "1.0.0")),
+	})
 	out := run(1, "review", "-C", repository.Work, "HEAD~1..HEAD")
 	contains(t, out, "warning: 2 releases compared as objects, not by what they install, as their charts are not locked (prerig lock locks them): HelmRelease shop/db, HelmRelease shop/web")
 	contains(t, run(0, "lock", "--source", repository.Work), "2 charts locked", "added    web 1.0.0 of "+charts.URL)

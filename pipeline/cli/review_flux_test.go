@@ -61,14 +61,14 @@ var fluxReviews = map[string]fluxReview{
 	"objects that leave without prune stay": {
 		files:  reviewedCluster(map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")}),
 		change: map[string]string{"apps/settings.yaml": ""},
-		code:   1, want: []string{"no longer managed, and left in the cluster, as Kustomization flux-system/apps does not prune: its spec.prune is not true: ConfigMap shop/settings"},
+		code:   1, want: []string{"left in the cluster: ConfigMap shop/settings", "stays in the cluster: Kustomization flux-system/apps does not prune: its spec.prune is not true"},
 		without: []string{"deleted: ConfigMap"},
 	},
 	"objects that are not pruned stay": {
 		files: reviewedCluster(map[string]string{"apps/settings.yaml": strings.Replace(reviewedMap, "namespace: shop",
 			"namespace: shop, annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}", 1)}),
 		change: map[string]string{"apps/settings.yaml": ""},
-		code:   1, want: []string{"left in the cluster, as metadata.annotations has kustomize.toolkit.fluxcd.io/prune: disabled: ConfigMap shop/settings"},
+		code:   1, want: []string{"left in the cluster: ConfigMap shop/settings", "stays in the cluster: metadata.annotations has kustomize.toolkit.fluxcd.io/prune: disabled"},
 		without: []string{"deleted: ConfigMap"},
 	},
 	"a Kustomization that leaves takes its objects along": {
@@ -79,7 +79,7 @@ var fluxReviews = map[string]fluxReview{
 	"a Kustomization that leaves without prune leaves its objects": {
 		files:  reviewedCluster(map[string]string{"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")}),
 		change: map[string]string{"clusters/prod/apps.yaml": ""},
-		code:   1, want: []string{"deleted: Kustomization flux-system/apps", "Kustomization flux-system/apps is deleted, and leaves its objects: its spec.prune is not true: "},
+		code:   1, want: []string{"deleted: Kustomization flux-system/apps", "Kustomization flux-system/apps is deleted, and leaves its objects: its spec.prune is not true"},
 		without: []string{"deleted: Deployment"},
 	},
 	"a namespace that the parent sets": {

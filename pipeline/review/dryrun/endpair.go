@@ -66,7 +66,7 @@ func (e *endPair) key() string { return e.result().Entry.Key }
 const shownParts = 5
 
 // keepFailed fills in the files to compare. What fails at the second end only keeps what it has at the first one.
-func (e *endPair) keepFailed(from string) {
+func (e *endPair) keepFailed() {
 	if e.err != nil {
 		return
 	}

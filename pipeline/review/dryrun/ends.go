@@ -26,7 +26,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 	all, still := endPairs(before, after)
 	var builds []*pairing.Build
 	for _, e := range all {
-		if e.keepFailed(from); e.build != nil {
+		if e.keepFailed(); e.build != nil {
 			builds = append(builds, e.build)
 		}
 	}
