@@ -42,18 +42,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	deployed = dryrun.Directories(earlier)
 	head.leaveOut(deployed, nil)
 	earlier = withoutKeys(earlier, func(key string) bool { return isDeployed(deployed, key) })
-	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
-	// remembered.
-	after.Before = filesOf(earlier)
-	now := after.All(ctx, head.entries)
-	// What an Application or a HelmRelease deploys is compared if it can be rendered at both ends, and the object
-	// itself otherwise.
-	kept := keptReleases{}
-	for kept.add(earlier, now) {
-		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
-		after.Before = filesOf(earlier)
-		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
-	}
+	now, kept := renderSecond(ctx, before, after, base, head, earlier)
 	from := "commit " + base.name
 	c, still := after.CompareEnds(ctx, from, earlier, now)
 	c.AddUnaffected(from, same)
@@ -80,6 +69,23 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	c.Notes = notes.lines
 	o.bar.clearLine()
 	return c, ctx.Err()
+}
+
+// renderSecond renders the second end, and again at both ends what has releases that cannot be rendered: what an
+// Application or a HelmRelease deploys is compared if it can be rendered at both, and the object itself otherwise.
+func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, head *end,
+	earlier []dryrun.Result) (now []dryrun.Result, kept keptReleases) {
+	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
+	// remembered.
+	after.Before = filesOf(earlier)
+	now = after.All(ctx, head.entries)
+	kept = keptReleases{}
+	for kept.add(earlier, now) {
+		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
+		after.Before = filesOf(earlier)
+		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
+	}
+	return now, kept
 }
 
 // keySet has keys of builds.

@@ -46,6 +46,24 @@ func (r *fluxRun) expandSets() bool {
 	return len(sets) > 0
 }
 
+// itemsOf writes objects as documents.
+func itemsOf(objects []map[string]any) (items []fn.Item, err error) {
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			return nil, err
+		}
+		file, err := manifest.Parse("", text)
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range file.Docs {
+			items = append(items, fn.Item{Doc: doc})
+		}
+	}
+	return items, nil
+}
+
 func (r *fluxRun) expandSet(set resourceSet) error {
 	ref := set.object.Ref()
 	key := fluxObject{ref.Kind, ref.Namespace, ref.Name}
@@ -76,19 +94,9 @@ func (r *fluxRun) expandSet(set resourceSet) error {
 	if err != nil {
 		return err
 	}
-	var items []fn.Item
-	for _, object := range objects {
-		text, err := yaml.Marshal(object)
-		if err != nil {
-			return fmt.Errorf("writing what it makes: %w", err)
-		}
-		file, err := manifest.Parse("", text)
-		if err != nil {
-			return fmt.Errorf("writing what it makes: %w", err)
-		}
-		for _, doc := range file.Docs {
-			items = append(items, fn.Item{Doc: doc})
-		}
+	items, err := itemsOf(objects)
+	if err != nil {
+		return fmt.Errorf("writing what it makes: %w", err)
 	}
 	if err := r.addReferred(items); err != nil {
 		return err
