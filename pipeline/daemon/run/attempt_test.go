@@ -218,19 +218,19 @@ func TestAJobWaitsForTheDefinitionThatItWasPlannedFor(t *testing.T) {
 // TestWhatFailsAtSeveralPlacesIsToldOfAll has a gate close at one and the other belong to somebody else.
 func TestWhatFailsAtSeveralPlacesIsToldOfAll(t *testing.T) {
 	w := newWorks(t, "shop")
-	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	w.repository.Commit("first", map[string]string{"shop/text": "definition"})
 	if err := w.do("shop", "x", 1); err != nil {
 		t.Fatal(err)
 	}
 	w.edit("shop", "{git: {branch: rendered}}", "{git: {branch: rendered}}, {git: {branch: theirs}}")
 	w.repository.Git("branch", "theirs", "main")
-	w.repository.Commit("second", map[string]string{"shop/text": "empty"})
-	for renders := int64(2); renders <= 3; renders++ { // what others may have mended is looked at each time
+	w.repository.Commit("second", map[string]string{"shop/text": "one"}) // deletes the definition
+	for renders := int64(2); renders <= 3; renders++ {                   // what others may have mended is looked at each time
 		if err := w.do("shop", "y", 1); err != nil {
 			t.Fatal(err)
 		}
 		c := w.state("shop").Condition()
-		if !strings.Contains(c.Message, "gates.empty") && !strings.Contains(c.Message, "no object") || !strings.Contains(c.Message, "is not written by Prerig") {
+		if !strings.Contains(c.Message, "allowDeletedCRDs") || !strings.Contains(c.Message, "is not written by Prerig") {
 			t.Errorf("condition %+v", c)
 		}
 		if got := w.renderer.renders.Load(); got != renders {

@@ -61,6 +61,11 @@ func (r *renderer) Render(_ context.Context, files tree.Reader, request render.R
 		return nil, fmt.Errorf("%w: %w", render.ErrStart, syscall.EAGAIN)
 	case "empty":
 		return &render.Response{}, nil
+	case "definition":
+		return &render.Response{Objects: []render.Object{{
+			APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "doors.example.org",
+			YAML: []byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: doors.example.org\n"),
+		}}}, nil
 	}
 	yaml := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata:\n  text: %s\n", text)
 	return &render.Response{Objects: []render.Object{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", YAML: []byte(yaml)}}}, nil
