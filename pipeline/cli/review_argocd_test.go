@@ -64,6 +64,15 @@ func TestReviewOfWhatApplicationsDelete(t *testing.T) {
 			change: map[string]string{"web/g.yaml": "apiVersion: user.openshift.io/v1\nkind: Group\nmetadata: {name: team}\nusers: [b]\n"},
 			code:   1, wants: []string{"modified: Group team (argocd)"},
 		},
+		"an Argo CD that deploys itself": {
+			files: map[string]string{
+				"argocd/kustomization.yaml": "resources: [root.yaml]\n", "argocd/root.yaml": argoApplication("root", "path: argocd/apps"),
+				"argocd/apps/kustomization.yaml": "resources: [argocd.yaml, web.yaml]\n", "argocd/apps/argocd.yaml": argoApplication("argocd", "path: argocd"),
+				"argocd/apps/web.yaml": argoApplication("web", "path: web"), "web/web.yaml": application("web", "app:1"),
+			},
+			change: map[string]string{"web/web.yaml": application("web", "app:2")},
+			code:   1, wants: []string{"modified: Deployment shop/web (argocd)", "+        image: app:2", "0 objects added, 1 modified"},
+		},
 		"the Application's own settings": {
 			files:  with(prunedApplication("web", "web", automated, "")),
 			change: map[string]string{"argocd/web.yaml": prunedApplication("web", "web", "automated: {prune: false}", "")},

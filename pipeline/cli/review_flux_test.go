@@ -129,6 +129,32 @@ var fluxReviews = map[string]fluxReview{
 		change: map[string]string{"manifests/web.yaml": application("web", "app:2")},
 		code:   1, want: []string{"+        image: app:2", "0 objects added, 1 modified, 0 deleted"},
 	},
+	"a variable without a value": {
+		files: reviewedCluster(map[string]string{
+			"clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "postBuild: {substitute: {known: a}}"),
+			"apps/domain.yaml":        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: domain, namespace: shop}\ndata: {domain: \"${DOMAIN}\", known: \"${known}\"}\n",
+		}),
+		change: map[string]string{"apps/web.yaml": application("web", "app:2")},
+		code:   1, want: []string{"modified: Deployment shop/web", "+        image: app:2", "1 modified, 0 deleted"}, without: []string{"cannot be rendered"},
+	},
+	"a failure of another kind than before": {
+		files:  reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, one.yaml]\n"}),
+		change: map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, two.yaml]\n"},
+		code:   2, want: []string{"cannot be rendered, for another reason than before: Kustomization flux-system/apps"},
+	},
+	"a failure as before": {
+		files:  reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, one.yaml]\n"}),
+		change: map[string]string{"apps/kustomization.yaml": "# the same\nresources: [web.yaml, one.yaml]\n", "clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")},
+		code:   1, want: []string{"cannot be rendered, as before: "},
+	},
+	"a Kustomization that is added and cannot be rendered": {
+		files: reviewedCluster(nil),
+		change: map[string]string{
+			"apps/settings.yaml": "", "clusters/prod/more.yaml": reviewedPart("more", "./more", "prune: true"),
+			"more/kustomization.yaml": "resources: [one.yaml]\n",
+		},
+		code: 2, want: []string{"added, and cannot be rendered: Kustomization flux-system/more", "deleted: ConfigMap shop/settings"},
+	},
 	"a source of a HelmRelease": {
 		files: reviewedCluster(map[string]string{
 			"apps/chart.yaml":   "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec: {interval: 1h, url: \"oci://example.com/charts/web\", ref: {tag: 1.0.0}}\n",

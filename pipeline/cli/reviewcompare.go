@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/prerig/prerig/fn/foreign"
@@ -35,13 +34,14 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	unused := leftOut(base, head)
 	base.leaveOut(unused, nil)
 	head.leaveOut(unused, nil)
-	same, deployed, gaps := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
+	same, directories, gaps := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
+	deployed := directories.Deployed(keysOf(base, head))
 	base.leaveOut(deployed, same)
 	head.leaveOut(deployed, same)
 	earlier := before.All(ctx, base.entries)
-	deployed = dryrun.Directories(earlier)
+	deployed = dryrun.DirectoriesOf(earlier).Deployed(keysOf(base, head))
 	head.leaveOut(deployed, nil)
-	earlier = withoutKeys(earlier, func(key string) bool { return isDeployed(deployed, key) })
+	earlier = withoutKeys(earlier, func(key string) bool { return deployed[key] })
 	now, kept := renderSecond(ctx, before, after, base, head, earlier)
 	from := "commit " + base.name
 	c, still := after.CompareEnds(ctx, from, earlier, now)
@@ -106,13 +106,18 @@ func leftOut(base, head *end) keySet {
 func (e *end) leaveOut(deployed map[string]bool, same map[string]int) {
 	e.entries = slices.DeleteFunc(e.entries, func(one catalog.Entry) bool {
 		_, ok := same[one.Key]
-		return ok || isDeployed(deployed, one.Key)
+		return ok || deployed[one.Key]
 	})
 }
 
-// isDeployed reports whether Applications render a directory, or that of a file.
-func isDeployed(deployed map[string]bool, key string) bool {
-	return deployed[key] || deployed[path.Dir(key)] && path.Ext(key) != ""
+// keysOf returns the keys of the builds at both ends.
+func keysOf(ends ...*end) (keys []string) {
+	for _, one := range ends {
+		for _, e := range one.entries {
+			keys = append(keys, e.Key)
+		}
+	}
+	return keys
 }
 
 func withoutKeys(results []dryrun.Result, drop func(key string) bool) []dryrun.Result {

@@ -103,6 +103,16 @@ func (r *Response) UnitError() error {
 // shownFailures is how many units and releases an error names, and how many reasons.
 const shownFailures = 5
 
+// WithoutFailed returns the response without what has failed of some names, as NotRendered returns them.
+func (r *Response) WithoutFailed(names []string) *Response {
+	out := *r
+	out.Failed = slices.DeleteFunc(slices.Clone(r.Failed), func(unit string) bool { return slices.Contains(names, r.nameOfUnit(unit)) })
+	out.Results = slices.DeleteFunc(slices.Clone(r.Results), func(one result.Result) bool {
+		return IsOfFailed(one) && slices.Contains(names, r.nameOfFailed(one))
+	})
+	return &out
+}
+
 // ReasonsOf returns the first reasons why some of NotRendered are not.
 func (r *Response) ReasonsOf(names []string) error {
 	var reasons []error

@@ -189,7 +189,10 @@ func (r *fluxRun) reportVariables(unit *fluxUnit, variables *flux.Variables, obj
 	for _, one := range missing {
 		message := fmt.Sprintf("the variable %s of the Kustomization %s: %s", one.Variable, unit.key, one.Reason)
 		found := release.Finding(result.Error, about, one.Field, message)
-		if one.Kept {
+		switch {
+		case one.Kept && !one.Elsewhere: // the cluster writes an empty text in its place, unless it is strict
+			found.Severity = result.Warning
+		case one.Kept:
 			found.Severity, found.Tags = result.Info, map[string]string{result.TagCode: render.CodeVariableKept, render.TagVariable: one.Variable}
 		}
 		r.report(unit, found)

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
@@ -36,9 +38,9 @@ func endPairs(before, after []Result) (all []*endPair, still []Still) {
 		r, old := &after[i], earlier[after[i].Entry.Key]
 		seen[r.Entry.Key] = true
 		switch {
-		case old != nil && old.Err != nil && r.Err != nil:
+		case old != nil && old.Err != nil && r.Err != nil && isSameCause(old.Err, r.Err):
 			still = append(still, Still{Build: r.Entry.Key, Err: r.Err})
-		case old != nil && old.Err != nil:
+		case old != nil && old.Err != nil && r.Err == nil:
 			still = append(still, Still{Build: r.Entry.Key, Err: old.Err, Mended: true})
 		default:
 			all = append(all, &endPair{before: old, after: r, err: r.Err})
@@ -78,11 +80,48 @@ func (e *endPair) keepFailed() {
 		return
 	}
 	e.build.After = withoutNil(e.after.Files)
-	if failed, _ := failedParts(e.after, e.before); len(failed) > 0 {
-		e.failed = fmt.Sprintf("not rendered any more: %s: %v", foreign.List(failed, shownParts),
-			e.after.Built.ReasonsOf(failed))
-		publish.KeepFailed(e.build.After, e.build.Before, e.after.Built.Response)
+	failed, _ := failedParts(e.after, e.before)
+	if len(failed) == 0 {
+		return
 	}
+	built := e.after.Built
+	e.failed = "not rendered any more: "
+	added := slices.DeleteFunc(slices.Clone(failed), func(name string) bool { return hasObject(e.before, name) })
+	switch {
+	case len(added) == len(failed):
+		e.failed = "added, and cannot be rendered: "
+	case !slices.ContainsFunc(failed, func(name string) bool { return !failsIn(e.before, name) }):
+		e.failed = "cannot be rendered, for another reason than before: "
+	}
+	e.failed += fmt.Sprintf("%s: %v", foreign.List(failed, shownParts), built.ReasonsOf(failed))
+	publish.KeepFailed(e.build.After, e.build.Before, built.WithoutFailed(added)) // nothing is published of what is new
+}
+
+// failsIn reports whether a unit or release of a result cannot be rendered.
+func failsIn(r *Result, name string) bool {
+	return r != nil && r.Built != nil && r.Built.Response != nil && slices.Contains(r.Built.NotRendered(), name)
+}
+
+// hasObject reports whether a result has the object of a unit or release, by its kind and name.
+func hasObject(r *Result, name string) bool {
+	return slices.ContainsFunc(sideOf(r).objects, func(o render.Object) bool { return shownName(o) == name })
+}
+
+// ofOneRun are parts of reasons that differ between two renders of the same.
+var ofOneRun = lazyregexp.New(`https?://\S+|[0-9a-f]{7,}|[0-9]+(\.[0-9]+)*`)
+
+// isSameCause reports whether a failure at the second end has no reason that the first one had not.
+func isSameCause(before, after error) bool {
+	known := map[string]bool{}
+	for line := range strings.Lines(before.Error()) {
+		known[ofOneRun.ReplaceAllString(strings.TrimSpace(line), "#")] = true
+	}
+	for line := range strings.Lines(after.Error()) {
+		if !known[ofOneRun.ReplaceAllString(strings.TrimSpace(line), "#")] {
+			return false
+		}
+	}
+	return true
 }
 
 func withoutNil(files map[string][]byte) map[string][]byte {

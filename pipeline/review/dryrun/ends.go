@@ -64,14 +64,14 @@ func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
 // there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
 // Applications of any pipeline are rendered from. gaps are the units and releases of them that cannot be rendered.
 func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
-	files *tree.Tree) (same map[string]int, directories map[string]bool, gaps []string) {
+	files *tree.Tree) (same map[string]int, directories Directories, gaps []string) {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
 	}
-	same, directories = map[string]int{}, map[string]bool{}
+	same, directories = map[string]int{}, Directories{}
 	for _, r := range p.All(ctx, entries) {
-		addDirectories(directories, r)
+		directories.add(r)
 		digest, ok := digests[r.Entry.Key]
 		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil ||
 			reasonAffected(ctx, r.Built, r.Err, files) != "" {
@@ -84,26 +84,6 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 		}
 	}
 	return same, directories, gaps
-}
-
-// Directories returns those that the Applications of results are rendered from.
-func Directories(results []Result) map[string]bool {
-	out := map[string]bool{}
-	for _, r := range results {
-		addDirectories(out, r)
-	}
-	return out
-}
-
-func addDirectories(to map[string]bool, r Result) {
-	if r.Built == nil || r.Built.Response == nil {
-		return
-	}
-	for _, unit := range r.Built.Units {
-		for _, dir := range unit.Directories {
-			to[dir] = true
-		}
-	}
 }
 
 // AddUnaffected adds pipelines that were not rendered at the first end, because nothing that they read has changed.
@@ -165,14 +145,19 @@ func failedParts(r, first *Result) (now, asBefore []string) {
 		return nil, nil
 	}
 	for _, name := range r.Built.NotRendered() {
-		if first != nil && first.Built != nil && first.Built.Response != nil &&
-			slices.Contains(first.Built.NotRendered(), name) {
+		if failsIn(first, name) && isSameCauseOf(name, first, r) {
 			asBefore = append(asBefore, name)
 		} else {
 			now = append(now, name)
 		}
 	}
 	return now, asBefore
+}
+
+// isSameCauseOf is isSameCause for a unit or release that fails at both ends.
+func isSameCauseOf(name string, first, second *Result) bool {
+	before, after := first.Built.ReasonsOf([]string{name}), second.Built.ReasonsOf([]string{name})
+	return before == nil || after == nil || isSameCause(before, after)
 }
 
 // compareEnd compares one pipeline at both ends.

@@ -33,15 +33,15 @@ type Variables struct {
 // Unresolved is a variable without a value in a field of an object.
 type Unresolved struct {
 	Field, Variable, Reason string
-	// Kept reports that the text of the variable stays.
-	Kept bool
+	// Kept reports that the text of the variable stays, and Elsewhere that what is not in the tree may have its value.
+	Kept, Elsewhere bool
 }
 
 var variableName = lazyregexp.New(`^[_[:alpha:]][_[:alpha:][:digit:]]*$`)
 
 // ReadVariables collects the variables of a Kustomization. find returns a ConfigMap or Secret of its namespace, or nil.
-// Absent returns what is optional and was not found. With keep, every object is optional, and the text of variables stays whose values
-// only the cluster or a key may have.
+// Absent returns what is optional and was not found. With keep, every object is optional, and the text of variables without a value
+// stays.
 func ReadVariables(k *Kustomization, keep bool, find func(kind, name string) *release.Object) (*Variables, error) {
 	v := &Variables{values: map[string]string{}, locked: map[string]string{}, keep: keep}
 	build := k.Spec.PostBuild
@@ -167,7 +167,7 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 			if v.locked[name] != "" && !slices.Contains(missing, name) {
 				missing = append(missing, name)
 			}
-			if v.keeps(name) && slices.Contains(missing, name) {
+			if v.keep && slices.Contains(missing, name) {
 				return "${" + name + "}", true
 			}
 			value, ok := v.values[name]
@@ -187,10 +187,8 @@ func (v *Variables) evaluate(text string) (output string, missing []string, err 
 	}
 }
 
-// keeps reports whether the text of a variable without a value stays: what is not in the tree may have its value.
-func (v *Variables) keeps(name string) bool {
-	return v.keep && (v.locked[name] != "" || len(v.absent) > 0)
-}
+// isElsewhere reports whether what is not in the tree may have the value of a variable.
+func (v *Variables) isElsewhere(name string) bool { return v.locked[name] != "" || len(v.absent) > 0 }
 
 func (v *Variables) describeMissing(res *resource.Resource, missing []string) []Unresolved {
 	value, err := res.Map()
@@ -200,7 +198,7 @@ func (v *Variables) describeMissing(res *resource.Resource, missing []string) []
 	var out []Unresolved
 	for _, name := range missing {
 		field, _ := release.FindVariable(value, func(found string) bool { return found == name })
-		out = append(out, Unresolved{Field: field, Variable: name, Reason: v.reasonFor(name), Kept: v.keeps(name)})
+		out = append(out, Unresolved{Field: field, Variable: name, Reason: v.reasonFor(name), Kept: v.keep, Elsewhere: v.isElsewhere(name)})
 	}
 	return out
 }
