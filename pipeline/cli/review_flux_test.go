@@ -142,6 +142,12 @@ var fluxReviews = map[string]fluxReview{
 		change: map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, two.yaml]\n"},
 		code:   2, want: []string{"cannot be rendered, for another reason than before: Kustomization flux-system/apps"},
 	},
+	"a Kustomization that could not be rendered before": {
+		files:  reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, one.yaml]\n"}),
+		change: map[string]string{"apps/kustomization.yaml": "resources: [web.yaml]\n", "clusters/prod/more.yaml": reviewedMap},
+		code:   1, want: []string{"added: ConfigMap shop/settings", "info: Kustomization flux-system/apps of clusters/prod can be rendered now, and could not before, so that it is not compared"},
+		without: []string{"Deployment"},
+	},
 	"a failure as before": {
 		files:  reviewedCluster(map[string]string{"apps/kustomization.yaml": "resources: [web.yaml, one.yaml]\n"}),
 		change: map[string]string{"apps/kustomization.yaml": "# the same\nresources: [web.yaml, one.yaml]\n", "clusters/prod/apps.yaml": reviewedPart("apps", "./apps", "prune: false")},

@@ -139,6 +139,11 @@ func TestReviewOfAFluxCluster(t *testing.T) {
 	}
 	write("clusters/prod/db.yaml", kustomization("db", ", postBuild: {substitute: {other: v1}}"))
 	code, out, problems = prerig(t, args...)
+	if code != 2 || !strings.Contains(out, "the variable tag of the Kustomization flux-system/db: it has no value and no default") {
+		t.Errorf("a variable that the change leaves without a value: exit code %d\n%s%s", code, out, problems)
+	}
+	write("apps/db/kustomization.yaml", "resources: [gone.yaml]\n")
+	code, out, problems = prerig(t, args...)
 	if code != 2 || strings.Contains(out, "deleted: Deployment") || !strings.Contains(out, "flux-system/db") {
 		t.Errorf("a unit that the change breaks: exit code %d\n%s%s", code, out, problems)
 	}

@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/prerig/prerig/fn/foreign"
@@ -13,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // compare renders both ends and compares them. What the comparison does not show is among its notes.
@@ -51,12 +53,14 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	notes.addLoose(c, head.loose)
 	mended := keySet{}
 	for _, one := range still {
-		mended[one.Build] = one.Mended
+		mended[one.Build] = mended[one.Build] || one.Mended && len(one.Parts) == 0
 	}
 	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
 	changed = notes.addUnused(unused, changed)
 	if len(gaps)+len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
-		c.AddWritten(from, readFiles(base, changed), readFiles(head, changed))
+		objects, others := withoutKustomizations(changed)
+		c.AddWritten(from, readFiles(base, objects), readFiles(head, objects))
+		notes.addUncovered(others)
 	} else {
 		notes.addUncovered(changed)
 		c.SetUnseen(len(changed))
@@ -86,6 +90,18 @@ func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, hea
 		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
 	}
 	return now, kept
+}
+
+// withoutKustomizations divides files into those that may hold objects of a cluster, and kustomizations.
+func withoutKustomizations(names []string) (objects, kustomizations []string) {
+	for _, name := range names {
+		if slices.Contains(content.KustomizationNames(), path.Base(name)) {
+			kustomizations = append(kustomizations, name)
+		} else {
+			objects = append(objects, name)
+		}
+	}
+	return objects, kustomizations
 }
 
 // keySet has keys of builds.

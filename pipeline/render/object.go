@@ -60,7 +60,7 @@ func (r *Response) DropRepeated() {
 func (r *Response) NotRendered() []string {
 	var out []string
 	for _, unit := range r.Failed {
-		out = append(out, r.nameOfUnit(unit))
+		out = append(out, r.NameOfUnit(unit))
 	}
 	for _, one := range r.Results {
 		if isOfFailedRelease(one) {
@@ -106,7 +106,7 @@ const shownFailures = 5
 // WithoutFailed returns the response without what has failed of some names, as NotRendered returns them.
 func (r *Response) WithoutFailed(names []string) *Response {
 	out := *r
-	out.Failed = slices.DeleteFunc(slices.Clone(r.Failed), func(unit string) bool { return slices.Contains(names, r.nameOfUnit(unit)) })
+	out.Failed = slices.DeleteFunc(slices.Clone(r.Failed), func(unit string) bool { return slices.Contains(names, r.NameOfUnit(unit)) })
 	out.Results = slices.DeleteFunc(slices.Clone(r.Results), func(one result.Result) bool {
 		return IsOfFailed(one) && slices.Contains(names, r.nameOfFailed(one))
 	})
@@ -134,11 +134,11 @@ func (r *Response) nameOfFailed(one result.Result) string {
 	if ref := one.ResourceRef; isOfFailedRelease(one) && ref != nil {
 		return ref.Kind + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/")
 	}
-	return r.nameOfUnit(one.Tags[TagUnit])
+	return r.NameOfUnit(one.Tags[TagUnit])
 }
 
-// nameOfUnit returns the kind and name of a unit: an Application, another release whose key has its kind, or a Kustomization of Flux.
-func (r *Response) nameOfUnit(unit string) string {
+// NameOfUnit returns the kind and name of a unit: an Application, another release whose key has its kind, or a Kustomization of Flux.
+func (r *Response) NameOfUnit(unit string) string {
 	namespace, rest, _ := strings.Cut(unit, "/")
 	if kind, name, ok := strings.Cut(rest, " "); ok {
 		return kind + " " + namespace + "/" + name

@@ -195,11 +195,12 @@ const TagUnlocked = "unlocked"
 // TagOutside is the tag of a result about a release that needs what is not in the tree, such as a plugin or another repository.
 const TagOutside = "outside"
 
-// CodeVariableKept marks the results about variables that stay as they are (result.TagCode), in a review. TagVariable
-// is their name.
+// CodeVariableKept marks the results about variables that stay as they are (result.TagCode), in a review, and
+// CodeVariableMissing those about variables of which nothing has a value. TagVariable is their name.
 const (
-	CodeVariableKept = "variable-kept"
-	TagVariable      = "variable"
+	CodeVariableKept    = "variable-kept"
+	CodeVariableMissing = "variable-missing"
+	TagVariable         = "variable"
 )
 
 // CodeNotLoaded marks the results about what a kustomization loads from elsewhere, or by a program, and that the build

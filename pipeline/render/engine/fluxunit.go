@@ -191,7 +191,7 @@ func (r *fluxRun) reportVariables(unit *fluxUnit, variables *flux.Variables, obj
 		found := release.Finding(result.Error, about, one.Field, message)
 		switch {
 		case one.Kept && !one.Elsewhere: // the cluster writes an empty text in its place, unless it is strict
-			found.Severity = result.Warning
+			found.Severity, found.Tags = result.Warning, map[string]string{result.TagCode: render.CodeVariableMissing}
 		case one.Kept:
 			found.Severity, found.Tags = result.Info, map[string]string{result.TagCode: render.CodeVariableKept, render.TagVariable: one.Variable}
 		}

@@ -23,6 +23,8 @@ type endPair struct {
 	before, after *Result
 	err           error  // why it cannot be rendered any more
 	failed        string // why parts of it cannot
+	// mended are the units that could not be rendered at the first end: what they had is unknown.
+	mended []string
 	// build has the files to compare; nil with err.
 	build *pairing.Build
 }
@@ -80,6 +82,7 @@ func (e *endPair) keepFailed() {
 		return
 	}
 	e.build.After = withoutNil(e.after.Files)
+	e.leaveOutMended()
 	failed, _ := failedParts(e.after, e.before)
 	if len(failed) == 0 {
 		return
@@ -97,6 +100,30 @@ func (e *endPair) keepFailed() {
 	publish.KeepFailed(e.build.After, e.build.Before, built.WithoutFailed(added)) // nothing is published of what is new
 }
 
+// leaveOutMended leaves out the files of units that could not be rendered at the first end, and can be now.
+func (e *endPair) leaveOutMended() {
+	if e.before == nil || e.before.Built == nil || e.before.Built.Response == nil || e.after.Built == nil ||
+		e.after.Built.Response == nil {
+		return
+	}
+	first, second := e.before.Built, e.after.Built
+	for _, unit := range first.Failed {
+		if slices.Contains(second.Failed, unit) {
+			continue
+		}
+		found := false
+		for name := range e.build.After {
+			if publish.IsOfUnit(name, unit) {
+				delete(e.build.After, name)
+				found = true
+			}
+		}
+		if found {
+			e.mended = append(e.mended, first.NameOfUnit(unit))
+		}
+	}
+}
+
 // failsIn reports whether a unit or release of a result cannot be rendered.
 func failsIn(r *Result, name string) bool {
 	return r != nil && r.Built != nil && r.Built.Response != nil && slices.Contains(r.Built.NotRendered(), name)
@@ -110,14 +137,22 @@ func hasObject(r *Result, name string) bool {
 // ofOneRun are parts of reasons that differ between two renders of the same.
 var ofOneRun = lazyregexp.New(`https?://\S+|[0-9a-f]{7,}|[0-9]+(\.[0-9]+)*`)
 
+// withoutAdvice returns a line of a reason without what differs between renders of the same, and without what follows
+// on what is wrong.
+func withoutAdvice(line string) string {
+	line, _, _ = strings.Cut(line, "; ")
+	line, _, _ = strings.Cut(line, ", did you mean ")
+	return ofOneRun.ReplaceAllString(strings.TrimSpace(line), "#")
+}
+
 // isSameCause reports whether a failure at the second end has no reason that the first one had not.
 func isSameCause(before, after error) bool {
 	known := map[string]bool{}
 	for line := range strings.Lines(before.Error()) {
-		known[ofOneRun.ReplaceAllString(strings.TrimSpace(line), "#")] = true
+		known[withoutAdvice(line)] = true
 	}
 	for line := range strings.Lines(after.Error()) {
-		if !known[ofOneRun.ReplaceAllString(strings.TrimSpace(line), "#")] {
+		if !known[withoutAdvice(line)] {
 			return false
 		}
 	}

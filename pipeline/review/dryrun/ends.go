@@ -37,6 +37,9 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 		if e.build != nil && len(e.build.Before)+len(e.build.After) == 0 && e.after == nil {
 			continue // all of it has another build now
 		}
+		if len(e.mended) > 0 {
+			still = append(still, Still{Build: e.key(), Parts: e.mended, Err: e.before.Built.ReasonsOf(e.mended), Mended: true})
+		}
 		if _, asBefore := failedParts(e.result(), e.before); e.after != nil && len(asBefore) > 0 {
 			still = append(still, Still{Build: e.key(), Parts: asBefore, Err: e.after.Built.ReasonsOf(asBefore)})
 		}

@@ -4,6 +4,7 @@
 package dryrun
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +44,13 @@ func (e *endPair) newFindings() (out result.Results) {
 	})
 	if e.before != nil && e.before.Built != nil && e.before.Built.Response != nil {
 		out = publish.WithoutKnown(out, e.before.Built.Results)
+	}
+	for i := range out {
+		if out[i].Tags[result.TagCode] == render.CodeVariableMissing { // the change has left it without a value
+			out[i].Severity = result.Error
+			out[i].Tags = maps.Clone(out[i].Tags)
+			delete(out[i].Tags, render.TagUnit) // the unit is rendered all the same
+		}
 	}
 	return out
 }
