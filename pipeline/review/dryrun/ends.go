@@ -51,6 +51,9 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 		units = append(units, found...)
 		c.reviewed = append(c.reviewed, reviewed)
 	}
+	if slices.ContainsFunc(still, func(one Still) bool { return one.Mended }) {
+		c.unseen = "what could not be rendered before is not compared"
+	}
 	c.Moves = movesOf(pairs.Moves, all)
 	c.addUnits(units, notes)
 	return c, still
