@@ -144,7 +144,7 @@ func (f *inspection) isUnlocked(e catalog.Entry) bool {
 
 // withoutWarnings returns a result with its errors alone.
 func withoutWarnings(r dryrun.Result) dryrun.Result {
-	if r.Built == nil || r.Built.Response == nil {
+	if r.Response() == nil {
 		return r
 	}
 	built, response := *r.Built, *r.Built.Response

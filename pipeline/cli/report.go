@@ -110,7 +110,7 @@ func pipelineNotices(dir string, r dryrun.Result) (out []notice, failed bool) {
 		}
 		out = append(out, notice{sort, line})
 	}
-	if r.Built != nil && r.Built.Response != nil {
+	if r.Response() != nil {
 		for _, text := range r.Built.Warnings {
 			add("warning", text, "", fmt.Sprintf("warning: %s: %s", key, text))
 		}
@@ -126,7 +126,7 @@ func pipelineNotices(dir string, r dryrun.Result) (out []notice, failed bool) {
 		}
 	}
 	problems := []error{r.Err, r.Gate}
-	if r.Built != nil && r.Built.Response != nil {
+	if r.Response() != nil {
 		if failed := r.Built.NotRendered(); len(failed) > 0 { // the results say why
 			problems = append(problems, fmt.Errorf("not rendered: %s", foreign.List(failed, named)))
 		}

@@ -86,7 +86,7 @@ func namesOf(failed result.Results) map[string]bool {
 // failedReleases returns the results about releases of a build that failed and that count, and why the first of them did, or the build.
 func failedReleases(r dryrun.Result, counts func(result.Result) bool) (failed result.Results, err error) {
 	err = r.Err
-	if r.Built == nil || r.Built.Response == nil {
+	if r.Response() == nil {
 		return nil, err
 	}
 	for _, one := range r.Built.Results {

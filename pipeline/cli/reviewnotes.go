@@ -115,7 +115,7 @@ func (n *reviewNotes) addUnused(unused keySet, changed []string) (others []strin
 func (n *reviewNotes) addVariables(results []dryrun.Result) {
 	names := map[string]bool{}
 	for _, r := range results {
-		if r.Built == nil || r.Built.Response == nil {
+		if r.Response() == nil {
 			continue
 		}
 		for _, one := range r.Built.Results {

@@ -82,7 +82,7 @@ func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts 
 		}
 	}
 	for i, o := range objects {
-		ref := result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		ref := o.Ref()
 		if _, ok := p.index[ref]; !ok {
 			p.index[ref] = i
 		}

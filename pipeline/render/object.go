@@ -45,8 +45,9 @@ func (r *Response) DropRepeated() {
 			kept = append(kept, o)
 			continue
 		}
+		ref := o.Ref()
 		found := result.Result{Severity: result.Warning, Message: "is there twice; the last one is compared",
-			ResourceRef: &result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+			ResourceRef: &ref}
 		if o.Source.Path != "" {
 			found.File = &result.File{Path: o.Source.Path, Line: o.Source.Line}
 		}
@@ -164,6 +165,11 @@ func isOfFailedRelease(one result.Result) bool { return one.Tags[result.TagCode]
 type Place struct {
 	Path string `json:"path"`
 	Line int    `json:"line"`
+}
+
+// Ref names the object in results.
+func (o Object) Ref() result.ResourceRef {
+	return result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
 // ID names the object in one line: group/version Kind namespace/name.

@@ -33,7 +33,7 @@ func meshOf(response *render.Response, gates v1alpha1.Gates, refused bool) *stat
 	final, order := finalDecisions(response.Decisions)
 	versions := map[result.ResourceRef]string{}
 	for _, o := range response.Objects {
-		ref := result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		ref := o.Ref()
 		if _, isWorkload := final[ref]; isWorkload {
 			versions[ref] = publish.IstioVersion(o)
 		}

@@ -21,10 +21,11 @@ func DirectoriesOf(results []Result) Directories {
 }
 
 func (d Directories) add(r Result) {
-	if r.Built == nil || r.Built.Response == nil {
+	response := r.Response()
+	if response == nil {
 		return
 	}
-	for _, unit := range r.Built.Units {
+	for _, unit := range response.Units {
 		for _, dir := range unit.Directories {
 			d[dir] = append(d[dir], r.Entry.Key)
 		}

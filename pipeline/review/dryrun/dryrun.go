@@ -80,6 +80,14 @@ type Result struct {
 	compares bool // with what is published
 }
 
+// Response returns what a renderer answered, nil without an answer or for a result that is nil.
+func (r *Result) Response() *render.Response {
+	if r == nil || r.Built == nil {
+		return nil
+	}
+	return r.Built.Response
+}
+
 // All renders pipelines, in their order. What is published of them counts where Results has it.
 func (p *Renderer) All(ctx context.Context, entries []catalog.Entry) []Result {
 	return forEachPipeline(ctx, p, entries, p.previewOne)

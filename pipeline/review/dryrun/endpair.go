@@ -21,8 +21,9 @@ import (
 // endPair is a pipeline at both ends; one of the two is nil where it does not exist.
 type endPair struct {
 	before, after *Result
-	err           error  // why it cannot be rendered any more
-	failed        string // why parts of it cannot
+	sides         [2]side // what both have
+	err           error   // why it cannot be rendered any more
+	failed        string  // why parts of it cannot
 	// mended are the units that could not be rendered at the first end: what they had is unknown.
 	mended []string
 	// build has the files to compare; nil with err.
@@ -74,6 +75,7 @@ func (e *endPair) keepFailed() {
 	if e.err != nil {
 		return
 	}
+	e.sides = [2]side{sideOf(e.before), sideOf(e.after)}
 	e.build = &pairing.Build{Key: e.key(), Cluster: e.clusterOf}
 	if e.before != nil {
 		e.build.Before = withoutNil(e.before.Files)
@@ -89,7 +91,7 @@ func (e *endPair) keepFailed() {
 	}
 	built := e.after.Built
 	e.failed = "not rendered any more: "
-	added := slices.DeleteFunc(slices.Clone(failed), func(name string) bool { return hasObject(e.before, name) })
+	added := slices.DeleteFunc(slices.Clone(failed), e.sides[0].has)
 	switch {
 	case len(added) == len(failed):
 		e.failed = "added, and cannot be rendered: "
@@ -102,11 +104,10 @@ func (e *endPair) keepFailed() {
 
 // leaveOutMended leaves out the files of units that could not be rendered at the first end, and can be now.
 func (e *endPair) leaveOutMended() {
-	if e.before == nil || e.before.Built == nil || e.before.Built.Response == nil || e.after.Built == nil ||
-		e.after.Built.Response == nil {
+	first, second := e.before.Response(), e.after.Response()
+	if first == nil || second == nil {
 		return
 	}
-	first, second := e.before.Built, e.after.Built
 	for _, unit := range first.Failed {
 		if slices.Contains(second.Failed, unit) {
 			continue
@@ -126,12 +127,13 @@ func (e *endPair) leaveOutMended() {
 
 // failsIn reports whether a unit or release of a result cannot be rendered.
 func failsIn(r *Result, name string) bool {
-	return r != nil && r.Built != nil && r.Built.Response != nil && slices.Contains(r.Built.NotRendered(), name)
+	response := r.Response()
+	return response != nil && slices.Contains(response.NotRendered(), name)
 }
 
-// hasObject reports whether a result has the object of a unit or release, by its kind and name.
-func hasObject(r *Result, name string) bool {
-	return slices.ContainsFunc(sideOf(r).objects, func(o render.Object) bool { return shownName(o) == name })
+// has reports whether there is the object of a unit or release, by its kind and name.
+func (s side) has(name string) bool {
+	return slices.ContainsFunc(s.objects, func(o render.Object) bool { return o.Ref().String() == name })
 }
 
 // ofOneRun are parts of reasons that differ between two renders of the same.
@@ -172,12 +174,13 @@ func (e *endPair) unitOf(path string, after bool) *render.Unit {
 	if after {
 		r = e.after
 	}
-	if r == nil || r.Built == nil || r.Built.Response == nil {
+	response := r.Response()
+	if response == nil {
 		return nil
 	}
-	for i, unit := range r.Built.Units {
+	for i, unit := range response.Units {
 		if publish.IsOfUnit(path, unit.Name) {
-			return &r.Built.Units[i]
+			return &response.Units[i]
 		}
 	}
 	return nil
@@ -193,7 +196,7 @@ func (e *endPair) clusterOf(path string, after bool) string {
 
 // staysBecause returns why an object that is no longer rendered stays in the cluster, or "".
 func (e *endPair) staysBecause(path string, text []byte) string {
-	if why := keptByItself(text); why != "" {
+	if why := keptByItself(decode(text)); why != "" {
 		return why
 	}
 	unit := e.unitOf(path, false)
@@ -201,7 +204,7 @@ func (e *endPair) staysBecause(path string, text []byte) string {
 		return ""
 	}
 	if unit.Kind == "Kustomization" {
-		return kustomizationKeeps(unit.Name, e.before, e.after)
+		return e.sides[0].unitKeeps(unit.Name, e.sides[1], nil)
 	}
 	name := unit.Kind + " " + unit.Name
 	if now := e.unitOf(path, true); now != nil {

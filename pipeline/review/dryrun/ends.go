@@ -44,7 +44,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 			still = append(still, Still{Build: e.key(), Parts: asBefore, Err: e.after.Built.ReasonsOf(asBefore)})
 		}
 		if e.err == nil && e.after != nil {
-			c.Remarks = append(c.Remarks, remarksOf(e.before, e.after)...)
+			c.Remarks = append(c.Remarks, remarksOf(e)...)
 		}
 		change, found, reviewed := p.compareEnd(ctx, from, e, pairs, notes)
 		c.Pipelines = append(c.Pipelines, change)
@@ -84,9 +84,9 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 			continue
 		}
 		same[r.Entry.Key] = 0
-		if r.Built.Response != nil {
-			same[r.Entry.Key] = len(r.Built.Objects)
-			gaps = append(gaps, r.Built.NotRendered()...)
+		if response := r.Response(); response != nil {
+			same[r.Entry.Key] = len(response.Objects)
+			gaps = append(gaps, response.NotRendered()...)
 		}
 	}
 	return same, directories, gaps
@@ -147,10 +147,11 @@ type Still struct {
 // failedParts returns the units and releases of a result that fail, those that did not at the first end apart from
 // those that did: of these neither end has objects.
 func failedParts(r, first *Result) (now, asBefore []string) {
-	if r.Built == nil || r.Built.Response == nil {
+	response := r.Response()
+	if response == nil {
 		return nil, nil
 	}
-	for _, name := range r.Built.NotRendered() {
+	for _, name := range response.NotRendered() {
 		if failsIn(first, name) && isSameCauseOf(name, first, r) {
 			asBefore = append(asBefore, name)
 		} else {
@@ -199,8 +200,8 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, e *endPair, pair
 	target.Findings = append(target.Findings, fresh...)
 	one.Targets = append(one.Targets, target)
 	reviewed.Stays = notes.stays(e)
-	if e.before != nil && e.before.Built != nil && e.before.Built.Response != nil {
-		reviewed.Findings.Before, reviewed.Findings.BeforeKnown = e.before.Built.Results, true
+	if before := e.before.Response(); before != nil {
+		reviewed.Findings.Before, reviewed.Findings.BeforeKnown = before.Results, true
 	}
 	return one, units, ofBuild(r, reviewed)
 }

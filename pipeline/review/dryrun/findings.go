@@ -34,16 +34,17 @@ func (c *Comparison) findings() (out result.Results) {
 
 // newFindings returns the warnings and errors about the objects of the second end that the first one does not have.
 func (e *endPair) newFindings() (out result.Results) {
-	if e.after == nil || e.after.Built == nil || e.after.Built.Response == nil {
+	after := e.after.Response()
+	if after == nil {
 		return nil
 	}
-	placeInSource(e.after, e.after.Built.Results)
-	out = slices.DeleteFunc(slices.Clone(e.after.Built.Results), func(one result.Result) bool {
+	placeInSource(e.after, after.Results)
+	out = slices.DeleteFunc(slices.Clone(after.Results), func(one result.Result) bool {
 		code := one.Tags[result.TagCode]
 		return one.Severity == result.Info || code == "" || code == render.CodeVariableKept || render.IsOfFailed(one)
 	})
-	if e.before != nil && e.before.Built != nil && e.before.Built.Response != nil {
-		out = publish.WithoutKnown(out, e.before.Built.Results)
+	if before := e.before.Response(); before != nil {
+		out = publish.WithoutKnown(out, before.Results)
 	}
 	for i := range out {
 		if out[i].Tags[result.TagCode] == render.CodeVariableMissing { // the change has left it without a value
@@ -58,7 +59,7 @@ func (e *endPair) newFindings() (out result.Results) {
 // placeInSource changes findings that have the file of a result, so that they have that of the source, or none where
 // the build makes the object.
 func placeInSource(r *Result, found result.Results) {
-	if r.Snapshot == nil || r.Snapshot.Tree == nil || r.Built == nil || r.Built.Response == nil {
+	if r.Snapshot == nil || r.Snapshot.Tree == nil || r.Response() == nil {
 		return
 	}
 	files := tree.NewView(r.Snapshot.Tree, tree.Limits{})

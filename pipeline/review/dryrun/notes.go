@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/pipeline/render/gate"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/review/danger"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 	"github.com/prerig/prerig/pipeline/review/pairing"
@@ -93,7 +92,7 @@ func (n objectNotes) addRenames(e *endPair, renames []pairing.Rename, files map[
 			}
 			shown[path] = bytes.ReplaceAll(shown[path], []byte(rename.From), []byte(rename.To))
 			if path != rename.Path {
-				users = append(users, nameOf(now))
+				users = append(users, result.RefTo(decode(now)).String())
 			}
 		}
 		text := fmt.Sprintf("a new name with its content, %s in the place of %s", rename.To, rename.From)
@@ -104,18 +103,6 @@ func (n objectNotes) addRenames(e *endPair, renames []pairing.Rename, files map[
 		note.others = append(note.others, text)
 	}
 	return shown
-}
-
-// nameOf names the object of a file.
-func nameOf(text []byte) string {
-	value := decode(text)
-	metadata, _ := value["metadata"].(map[string]any)
-	kind, _ := value["kind"].(string)
-	name, _ := metadata["name"].(string)
-	if namespace, _ := metadata["namespace"].(string); namespace != "" {
-		name = namespace + "/" + name
-	}
-	return kind + " " + name
 }
 
 // withoutRenamed returns the files of the first end without the objects whose names differ: the API server knows them as
@@ -169,14 +156,10 @@ func movesOf(moves []pairing.Move, all []*endPair) (out []Move) {
 		return build
 	}
 	for _, m := range moves {
-		one := Move{Object: identityText(m.Object), From: place(m.From, m.FromPath, false), To: place(m.To, m.ToPath, true)}
+		one := Move{Object: result.ResourceRef{Kind: m.Object.Kind, Namespace: m.Object.Namespace, Name: m.Object.Name}.String(), From: place(m.From, m.FromPath, false), To: place(m.To, m.ToPath, true)}
 		if one.From != one.To {
 			out = append(out, one)
 		}
 	}
 	return out
-}
-
-func identityText(id gate.Identity) string {
-	return id.Kind + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -38,16 +37,21 @@ const shownObjects = 5
 // side is one end of a build.
 type side struct {
 	objects []render.Object
+	present map[string]bool        // their identities
 	units   map[string]render.Unit // Kustomizations of Flux, by NAMESPACE/NAME
 }
 
 func sideOf(r *Result) side {
-	s := side{units: map[string]render.Unit{}}
-	if r == nil || r.Built == nil || r.Built.Response == nil || r.Err != nil {
+	s := side{present: map[string]bool{}, units: map[string]render.Unit{}}
+	response := r.Response()
+	if response == nil || r.Err != nil {
 		return s
 	}
-	s.objects = r.Built.Objects
-	for _, one := range r.Built.Units {
+	s.objects = response.Objects
+	for _, o := range s.objects {
+		s.present[identity(o)] = true
+	}
+	for _, one := range response.Units {
 		if one.Kind == "Kustomization" {
 			s.units[one.Name] = one
 		}
@@ -55,50 +59,18 @@ func sideOf(r *Result) side {
 	return s
 }
 
-// valueOf decodes an object, nil for one that cannot be.
-func valueOf(o render.Object) map[string]any {
-	file, err := manifest.Parse("", o.YAML)
-	if err != nil || len(file.Docs) == 0 {
-		return nil
-	}
-	value, err := file.Docs[0].Object()
-	if err != nil {
-		return nil
-	}
-	return value
-}
-
-// shownName is an object as people name it.
-func shownName(o render.Object) string {
-	if o.Namespace == "" {
-		return o.Kind + " " + o.Name
-	}
-	return o.Kind + " " + o.Namespace + "/" + o.Name
-}
-
 // identity is what one object is known by at both ends, in whatever version.
-func identity(o render.Object) string {
-	return groupOf(o) + " " + shownName(o)
-}
-
-func groupOf(o render.Object) string {
-	group, _, found := strings.Cut(o.APIVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
-}
+func identity(o render.Object) string { return o.Group() + " " + o.Ref().String() }
 
 // isOfFlux reports whether an object is one that a controller of Flux reconciles.
-func isOfFlux(o render.Object) bool { return strings.HasSuffix(groupOf(o), ".toolkit.fluxcd.io") }
+func isOfFlux(o render.Object) bool { return strings.HasSuffix(o.Group(), ".toolkit.fluxcd.io") }
 
-// remarksOf returns the remarks about a build at both ends. The first end is nil for one that only the second has.
-func remarksOf(first, second *Result) (out []Remark) {
-	before, after := sideOf(first), sideOf(second)
-	out = append(suspensions(before, after), sourceRemarks(first, second)...)
-	out = append(out, missingRemarks(first, second)...)
+// remarksOf returns the remarks about a build that the second end has.
+func remarksOf(e *endPair) (out []Remark) {
+	out = append(suspensions(e.sides[0], e.sides[1]), sourceRemarks(e.after.Entry, e.sides[0], e.sides[1])...)
+	out = append(out, missingRemarks(e.before, e.after)...)
 	for i := range out {
-		out[i].Pipeline = second.Entry.Key
+		out[i].Pipeline = e.key()
 	}
 	return out
 }
@@ -120,14 +92,14 @@ func suspensions(before, after side) (out []Remark) {
 		text := ""
 		switch {
 		case now && !known:
-			text = shownName(o) + " is added suspended: Flux does nothing for it until it is resumed"
+			text = o.Ref().String() + " is added suspended: Flux does nothing for it until it is resumed"
 		case now && !earlier:
-			text = shownName(o) + " is suspended: " + after.leftAlone(o)
+			text = o.Ref().String() + " is suspended: " + after.leftAlone(o)
 		case !now && earlier:
-			text = shownName(o) + " is resumed: Flux applies all that has changed since it was suspended"
+			text = o.Ref().String() + " is resumed: Flux applies all that has changed since it was suspended"
 		}
 		if text != "" {
-			out = append(out, Remark{Kind: RemarkSuspended, Text: text, Objects: []string{shownName(o)}})
+			out = append(out, Remark{Kind: RemarkSuspended, Text: text, Objects: []string{o.Ref().String()}})
 		}
 	}
 	return out
@@ -151,8 +123,7 @@ func (s side) leftAlone(o render.Object) string {
 }
 
 func isSuspended(o render.Object) bool {
-	spec, _ := valueOf(o)["spec"].(map[string]any)
-	suspended, _ := spec["suspend"].(bool)
+	suspended, _ := specOf(o)["suspend"].(bool)
 	return suspended
 }
 
@@ -165,8 +136,8 @@ var keptBy = []struct{ key, value string }{
 }
 
 // keptByItself returns the label or annotation by which an object stays in the cluster when it leaves the source, or "".
-func keptByItself(text []byte) string {
-	meta, _ := valueOf(render.Object{YAML: text})["metadata"].(map[string]any)
+func keptByItself(object map[string]any) string {
+	meta, _ := object["metadata"].(map[string]any)
 	for _, one := range keptBy {
 		for _, field := range []string{"labels", "annotations"} {
 			values, _ := meta[field].(map[string]any)
@@ -178,18 +149,8 @@ func keptByItself(text []byte) string {
 	return ""
 }
 
-// kustomizationKeeps returns why the objects that leave a Kustomization of Flux stay in the cluster, or "".
-func kustomizationKeeps(unit string, first, second *Result) string {
-	before, after := sideOf(first), sideOf(second)
-	present := map[string]bool{}
-	for _, o := range after.objects {
-		present[identity(o)] = true
-	}
-	return before.unitKeeps(unit, after, present, nil)
-}
-
 // unitKeeps returns why the objects that leave a Kustomization of Flux stay. seen are those that were asked already.
-func (s side) unitKeeps(unit string, after side, present map[string]bool, seen []string) string {
+func (s side) unitKeeps(unit string, after side, seen []string) string {
 	was, known := s.units[unit]
 	if !known || slices.Contains(seen, unit) {
 		return ""
@@ -202,15 +163,15 @@ func (s side) unitKeeps(unit string, after side, present map[string]bool, seen [
 		return name + " does not prune: " + now.Keeps
 	}
 	i := slices.IndexFunc(s.objects, func(o render.Object) bool {
-		return groupOf(o) == "kustomize.toolkit.fluxcd.io" && o.Kind == "Kustomization" && o.Namespace+"/"+o.Name == unit
+		return o.Group() == "kustomize.toolkit.fluxcd.io" && o.Kind == "Kustomization" && o.Namespace+"/"+o.Name == unit
 	})
 	switch {
-	case i < 0 || present[identity(s.objects[i])]:
+	case i < 0 || after.present[identity(s.objects[i])]:
 		return ""
 	case was.Outlived != "":
 		return name + " is deleted, and leaves its objects: " + was.Outlived
 	}
-	return s.unitKeeps(s.objects[i].Unit, after, present, append(seen, unit))
+	return s.unitKeeps(s.objects[i].Unit, after, append(seen, unit))
 }
 
 // writeRemarks writes the remarks, those that builds have in common once.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
@@ -20,20 +21,19 @@ import (
 
 // sourceRemarks returns remarks about the sources and values that differ, and whose HelmReleases and Kustomizations were
 // not rendered: what these install was not compared.
-func sourceRemarks(first, second *Result) (out []Remark) {
-	before, after := sideOf(first), sideOf(second)
+func sourceRemarks(e catalog.Entry, before, after side) (out []Remark) {
 	was := map[string]render.Object{}
 	for _, o := range before.objects {
 		was[identity(o)] = o
 	}
 	users := map[string][]string{}
 	for _, o := range after.objects {
-		for _, ref := range after.unrenderedRefs(second.Entry, o) {
-			users[ref] = append(users[ref], shownName(o))
+		for _, ref := range after.unrenderedRefs(e, o) {
+			users[ref] = append(users[ref], o.Ref().String())
 		}
 	}
 	for _, o := range after.objects {
-		used := users[shownName(o)]
+		used := users[o.Ref().String()]
 		earlier, known := was[identity(o)]
 		if len(used) == 0 || !known || bytes.Equal(earlier.YAML, o.YAML) {
 			continue
@@ -43,7 +43,7 @@ func sourceRemarks(first, second *Result) (out []Remark) {
 			continue
 		}
 		out = append(out, Remark{Kind: RemarkNotCompared, Objects: used,
-			Text: fmt.Sprintf("%s%s: what %s installs of it was not compared", shownName(o), describeRef(from, to),
+			Text: fmt.Sprintf("%s%s: what %s installs of it was not compared", o.Ref().String(), describeRef(from, to),
 				foreign.List(used, shownObjects))})
 	}
 	return out
@@ -51,7 +51,7 @@ func sourceRemarks(first, second *Result) (out []Remark) {
 
 // specOf returns the spec of an object, nil without one.
 func specOf(o render.Object) map[string]any {
-	spec, _ := valueOf(o)["spec"].(map[string]any)
+	spec, _ := decode(o.YAML)["spec"].(map[string]any)
 	return spec
 }
 
@@ -124,7 +124,7 @@ func refName(ref any, namespace, kind string) string {
 	if name == "" || kind == "" {
 		return ""
 	}
-	return shownName(render.Object{Kind: kind, Namespace: namespace, Name: name})
+	return result.ResourceRef{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
 // rendersRelease reports whether a build renders a HelmRelease.
@@ -183,10 +183,11 @@ func describeMissing(before, after map[string]string) (parts []string) {
 // missingIn returns what a build could not load, with digests, by the files that name it.
 func missingIn(r *Result) map[string]map[string]string {
 	out := map[string]map[string]string{}
-	if r == nil || r.Built == nil || r.Built.Response == nil {
+	response := r.Response()
+	if response == nil {
 		return out
 	}
-	for _, one := range r.Built.Results {
+	for _, one := range response.Results {
 		what := one.Tags[render.TagReference]
 		if what == "" || one.File == nil {
 			continue

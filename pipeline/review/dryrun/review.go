@@ -24,7 +24,7 @@ func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange,
 	if out.NotCompared == "" {
 		out.Before, out.After = before, after
 	}
-	if r.Snapshot == nil || r.Built == nil || r.Built.Response == nil {
+	if r.Snapshot == nil || r.Response() == nil {
 		return out
 	}
 	origin := publish.OriginOf(r.Snapshot)
