@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/freeport"
 	"github.com/prerig/prerig/pipeline/cli/doctor"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 )
@@ -37,10 +38,8 @@ func daemonProject(t *testing.T) *gittest.Server {
 	artifacts := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(func() { artifacts.CloseClientConnections(); _ = artifacts.Config.Close() })
 	oci := strings.TrimPrefix(artifacts.URL, "http://")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := freeport.Address()
 	must(t, err)
-	free := listener.Addr().String()
-	must(t, listener.Close())
 	for name, text := range map[string]string{
 		"prerig.yaml": "pipelines: pipelines\npolicies: policies\nsecrets: secrets\nstate: state\nlisten: " + free + "\nadmin: {listen: \"\"}\n" +
 			"nats: {max_store: 16Mi}\npreviews: {size: 16Mi}\nbuild_cache: {size: 16Mi}\n" + // whatever is free here, it is enough

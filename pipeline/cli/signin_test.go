@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -23,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 // startProvider builds and starts a certified OpenID Connect provider, which is a module of its own, and returns its issuer.
@@ -66,10 +67,8 @@ type signInBed struct {
 
 func newSignInBed(t *testing.T) *signInBed {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
 	b := &signInBed{t: t, url: "https://" + address, pool: x509.NewCertPool()}
 	b.dir = twoTeams(t, fmt.Sprintf(`external_url: %s
 admin:

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 // Options describes how a control plane is set up.
@@ -120,7 +121,7 @@ func (c *Cluster) writeAccess() error {
 	if err := os.WriteFile(filepath.Join(c.dir, tokenFile), lines, 0o600); err != nil {
 		return err
 	}
-	ports, err := freePorts("127.0.0.1", 1)
+	ports, err := freeport.Find("127.0.0.1", 1)
 	if err != nil {
 		return err
 	}
@@ -193,20 +194,6 @@ func (c *Cluster) componentExitError() error {
 		}
 	}
 	return nil
-}
-
-// freePorts returns unused ports of an address.
-func freePorts(host string, n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
-		}
-		defer l.Close() // only then they all differ
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // addNode adds the only node, for controllers that place pods themselves, and because Istio asks for its kubelet's version.

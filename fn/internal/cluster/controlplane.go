@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 // startEtcd starts the store. It does not have to survive, so it does not wait for the disk.
 func (c *Cluster) startEtcd(ctx context.Context) error {
-	ports, err := freePorts("127.0.0.1", 2)
+	ports, err := freeport.Find("127.0.0.1", 2)
 	if err != nil {
 		return err
 	}

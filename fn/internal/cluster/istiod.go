@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 const istioNamespace = "istio-system"
@@ -36,7 +38,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 	if err != nil {
 		return err
 	}
-	ports, err := freePorts(address, 6)
+	ports, err := freeport.Find(address, 6)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log"
 	"math/rand"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +22,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 const user, password = "robot", "s3cret-word"
@@ -56,12 +56,10 @@ func distribution(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, "htpasswd"), fmt.Appendf(nil, "%s:%s\n", user, hash), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	host, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := listener.Addr().String()
-	listener.Close()
 	config := fmt.Sprintf(`version: 0.1
 log: {level: error}
 storage:

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/internal/freeport"
 	"github.com/prerig/prerig/pipeline/internal/demo/host"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
@@ -142,8 +143,8 @@ func (d *demo) start(ctx, lasting context.Context) error {
 
 // serve starts the daemon.
 func (d *demo) serve(ctx, lasting context.Context) error {
-	hooks, err1 := testbed.FreeAddress()
-	admin, err2 := testbed.FreeAddress()
+	hooks, err1 := freeport.Address()
+	admin, err2 := freeport.Address()
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

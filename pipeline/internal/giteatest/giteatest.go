@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 var (
@@ -92,13 +94,12 @@ func Start(t testing.TB, o Options) *Server {
 		t.Skip("Gitea is not there: make e2e-gitea builds it and runs this test")
 	}
 	dir := t.TempDir()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	_ = listener.Close()
-	g := &Server{T: t, URL: "http://127.0.0.1:" + port, Repositories: filepath.Join(dir, "data", "gitea-repositories"), config: filepath.Join(dir, "app.ini")}
+	_, port, _ := net.SplitHostPort(address)
+	g := &Server{T: t, URL: "http://" + address, Repositories: filepath.Join(dir, "data", "gitea-repositories"), config: filepath.Join(dir, "app.ini")}
 	text := strings.NewReplacer("= DIR", "= "+dir, "NUMBER", port, "= ROOT", "= "+*modules,
 		"SHOWN", cmp.Or(o.URL, g.URL), "PAGE", fmt.Sprint(cmp.Or(o.Page, 50))).Replace(settings)
 	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,12 +64,8 @@ func (c *inCluster) startFlux() {
 // serveArtifacts has a fixture's daemon publish ExternalArtifacts of a namespace.
 func (c *inCluster) serveArtifacts(f *fixture, namespace string) {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	l.Close()
-	f.c.Artifacts.Listen, f.c.Artifacts.URL = l.Addr().String(), "http://"+l.Addr().String()
+	f.c.Artifacts.Listen = free(c.t)
+	f.c.Artifacts.URL = "http://" + f.c.Artifacts.Listen
 	c.bindArtifacts(namespace)
 }
 

@@ -8,14 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 // process is a daemon, a worker or a server in a process of its own that is started again whenever it ends, as a service
@@ -224,21 +224,12 @@ func (p *process) awaitUp(longest time.Duration) bool {
 	}
 }
 
-// freePorts returns ports of this machine that are free now: what listens there is started again and again. They are below those that
-// systems give to outgoing connections, one of which may else have a port while nobody listens there.
-func freePorts(t *testing.T, n int) (ports []int) {
+// freePorts returns n ports of this machine on which no program listens.
+func freePorts(t *testing.T, n int) []int {
 	t.Helper()
-	const first, end = 10_000, 32_000
-	for tries := 0; len(ports) < n; tries++ {
-		port := first + rand.IntN(end-first)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		switch {
-		case err == nil:
-			defer l.Close()
-			ports = append(ports, port)
-		case tries > 100:
-			t.Fatal(err)
-		}
+	ports, err := freeport.Find("127.0.0.1", n)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return ports
 }

@@ -20,12 +20,7 @@ func TestAStartThatFailsLeavesNoAddressOpen(t *testing.T) {
 	f := prepareAlone(t, nil)
 	f.c.State = filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	for _, address := range []*string{&f.c.Listen, &f.c.Admin.Listen} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		*address = l.Addr().String()
-		l.Close()
+		*address = free(t)
 	}
 	err := daemon.Serve(t.Context(), f.c, daemon.Options{Version: "test", Render: render.Options{Command: renderer(t)}})
 	if err == nil || !strings.Contains(err.Error(), "--state") || !strings.Contains(err.Error(), "path has") {

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +22,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/prerig/prerig/internal/freeport"
 )
 
 // Daemon is a prerig serve in a process of its own.
@@ -57,7 +58,7 @@ type Entry struct {
 // Serve starts the program's daemon with pipelines, files of RenderPipelines by name, and everything that it keeps below
 // dir. It listens on a free port of this machine, with a receiver for GitHub's pushes, and has no page.
 func Serve(ctx context.Context, program, dir string, pipelines map[string]string) (*Daemon, error) {
-	hooks, err := FreeAddress()
+	hooks, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
@@ -110,16 +111,6 @@ func RandomKey() string {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random)
 	return hex.EncodeToString(random)
-}
-
-// FreeAddress returns an address on loopback with a port that was free a moment ago.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // readLog reads the log until the process ends.
