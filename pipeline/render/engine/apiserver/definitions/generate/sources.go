@@ -97,6 +97,17 @@ var sources = []source{
 	{"onepassword", "https://github.com/1Password/onepassword-operator", mit, []string{"v1.12.0"}, []string{bases}},
 	{"sriov", "https://github.com/k8snetworkplumbingwg/sriov-network-operator", apache, []string{"v1.6.0"}, []string{bases}},
 	{"nmstate", "https://github.com/nmstate/kubernetes-nmstate", apache, []string{"v0.86.0"}, []string{"deploy/crds"}},
+	{"longhorn", "https://github.com/longhorn/longhorn", apache, []string{"v1.10.0", "v1.12.1"}, []string{"deploy/longhorn.yaml"}},
+	{"tempo-operator", "https://github.com/grafana/tempo-operator", apache, []string{"v0.22.0"}, []string{bases}},
+	{"lvm-operator", "https://github.com/openshift/lvm-operator", apache, []string{"v4.20.0"}, []string{bases}},
+	{"openshift-data-foundation", "https://github.com/red-hat-storage/ocs-operator", apache, []string{"release-4.20", "release-5.0"}, []string{bases}},
+	{"quay-operator", "https://github.com/quay/quay-operator", apache, []string{"v3.7.10"}, []string{bases}},
+	{"kueue", "sigs.k8s.io/kueue", apache, []string{"v0.19.2"}, []string{"config/components/crd/bases"}},
+	{"victoriametrics", "https://github.com/VictoriaMetrics/operator", apache, []string{"v0.74.1"}, []string{"config/crd/overlay/crd.descriptionless.yaml"}},
+	{"pipelines-as-code", "https://github.com/tektoncd/pipelines-as-code", apache, []string{"v0.50.0"}, []string{"config/300-repositories.yaml"}},
+	{"toolhive", "https://github.com/stacklok/toolhive", apache, []string{"v0.44.0"}, []string{"deploy/charts/operator-crds/files/crds"}},
+	{"argo-events", "https://github.com/argoproj/argo-events", apache, []string{"v1.9.11"}, []string{"manifests/base/crds"}},
+	{"observability-operator", "https://github.com/rhobs/observability-operator", apache, []string{"v1.5.1"}, []string{"deploy/crds/common", "deploy/crds/kubernetes"}},
 	{"gpu-operator", "https://github.com/NVIDIA/gpu-operator", apache, []string{"v26.7.0"}, []string{bases}},
 }
 
