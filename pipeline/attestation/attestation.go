@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attestation makes and reads signed statements about published files: which source, policies, programs and captured cluster
-// produced them. A statement is an in-toto Statement v1 with the predicate of SLSA provenance v1 in a Sigstore bundle, so that other
+// Package attestation makes and reads signed statements about published files and artifacts: which source, policies, programs and
+// captured cluster produced them. A statement is an in-toto Statement v1 with the predicate of SLSA provenance v1 in a Sigstore bundle, so that other
 // programs, such as cosign verify-blob-attestation, can verify it. Nothing is sent to a transparency log.
 package attestation
 
@@ -15,10 +15,12 @@ import (
 
 const (
 	statementType = "https://in-toto.io/Statement/v1"
-	predicateType = "https://slsa.dev/provenance/v1"
 	buildType     = "https://github.com/prerig/prerig/blob/main/docs/attestations.md#what-a-statement-contains"
 	builderID     = "https://github.com/prerig/prerig"
 )
+
+// PredicateType is that of the statements: SLSA provenance v1.
+const PredicateType = "https://slsa.dev/provenance/v1"
 
 // Resource is an in-toto ResourceDescriptor: something with a name or an address and its digests by their algorithms, in hexadecimal.
 type Resource struct {
@@ -48,7 +50,7 @@ type BuildDefinition struct {
 	ResolvedDependencies []Resource `json:"resolvedDependencies"`
 }
 
-// Parameters are the pipeline, its directory on the branch, and the command that renders the files again.
+// Parameters are the pipeline, its directory on the branch ("" for an artifact), and the command that renders the files again.
 type Parameters struct {
 	Pipeline string `json:"pipeline"`
 	Path     string `json:"path"`
@@ -66,13 +68,19 @@ type Builder struct {
 	Version map[string]string `json:"version,omitempty"`
 }
 
-// New returns the statement about files, which are the contents by their paths on the branch. inputs are the sources, policies and
-// captured clusters, in their order. version is that of Prerig, or "".
-func New(files map[string][]byte, parameters Parameters, inputs []Resource, version string) Statement {
-	s := Statement{Type: statementType, PredicateType: predicateType, Subject: []Resource{}}
+// Files returns files as the subjects of a statement. They are contents by their paths on the branch.
+func Files(files map[string][]byte) []Resource {
+	out := []Resource{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		s.Subject = append(s.Subject, Resource{Name: name, Digest: SHA256(files[name])})
+		out = append(out, Resource{Name: name, Digest: SHA256(files[name])})
 	}
+	return out
+}
+
+// New returns the statement about subjects. inputs are the sources, policies and captured clusters, in their order. version is that of
+// Prerig, or "".
+func New(subjects []Resource, parameters Parameters, inputs []Resource, version string) Statement {
+	s := Statement{Type: statementType, PredicateType: PredicateType, Subject: subjects}
 	s.Predicate.BuildDefinition = BuildDefinition{BuildType: buildType, ExternalParameters: parameters, ResolvedDependencies: inputs}
 	s.Predicate.RunDetails.Builder.ID = builderID
 	if version != "" {

@@ -30,7 +30,7 @@ func signed(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	t.Helper()
 	files := map[string][]byte{"shop/b.yaml": []byte("b"), "shop/a.yaml": []byte("a")}
 	inputs := []Resource{{Name: "policy mesh.yaml", Digest: SHA256([]byte("p"))}}
-	text, err := Sign(key, New(files, Parameters{Pipeline: "apps/shop", Path: "shop"}, inputs, "v1.0.0"))
+	text, err := Sign(key, New(Files(files), Parameters{Pipeline: "apps/shop", Path: "shop"}, inputs, "v1.0.0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 // PayloadType is the media type of in-toto statements in DSSE envelopes.
 const PayloadType = "application/vnd.in-toto+json"
 
-// bundleMediaType is that of Sigstore bundles (sigstore/protobuf-specs v0.5, protos/sigstore_bundle.proto).
-const bundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+// BundleMediaType is that of Sigstore bundles (sigstore/protobuf-specs v0.5, protos/sigstore_bundle.proto).
+const BundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // Bundle is a Sigstore bundle with a DSSE envelope, as cosign attest-blob --bundle writes it with a key: without a certificate and
 // without an entry of a transparency log.
@@ -95,7 +95,7 @@ func Sign(key *ecdsa.PrivateKey, statement Statement) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing the statement: %w", err)
 	}
-	b := Bundle{MediaType: bundleMediaType, Envelope: dsseEnvelope{Payload: payload, PayloadType: PayloadType}}
+	b := Bundle{MediaType: BundleMediaType, Envelope: dsseEnvelope{Payload: payload, PayloadType: PayloadType}}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		return nil, fmt.Errorf("signing the statement: %w", err)
@@ -128,8 +128,8 @@ func Open(text []byte, keys []crypto.PublicKey) (*Statement, error) {
 	if err := json.Unmarshal(b.Payload(), &s); err != nil {
 		return nil, fmt.Errorf("reading the statement: %w", err)
 	}
-	if s.Type != statementType || s.PredicateType != predicateType {
-		return nil, fmt.Errorf("reading the statement: it is a %q with a predicate %q, but must have %s", s.Type, s.PredicateType, predicateType)
+	if s.Type != statementType || s.PredicateType != PredicateType {
+		return nil, fmt.Errorf("reading the statement: it is a %q with a predicate %q, but must have %s", s.Type, s.PredicateType, PredicateType)
 	}
 	return &s, nil
 }

@@ -42,7 +42,7 @@ func attest(t *testing.T, key *ecdsa.PrivateKey, files map[string]string) map[st
 	for name, text := range files {
 		subjects[name], out[name] = []byte(text), text
 	}
-	text, err := attestation.Sign(key, attestation.New(subjects, attestation.Parameters{Pipeline: "shop"}, nil, "v1"))
+	text, err := attestation.Sign(key, attestation.New(attestation.Files(subjects), attestation.Parameters{Pipeline: "shop"}, nil, "v1"))
 	must(t, err)
 	out[publish.StatementDir+"/shop.sigstore"] = string(text)
 	return out
@@ -91,7 +91,7 @@ func TestAFileHasTheStatementOfOneOfItsPipelines(t *testing.T) {
 		for name, text := range files {
 			subjects[name] = []byte(text)
 		}
-		text, err := attestation.Sign(key, attestation.New(subjects, attestation.Parameters{Pipeline: pipeline}, nil, "v1"))
+		text, err := attestation.Sign(key, attestation.New(attestation.Files(subjects), attestation.Parameters{Pipeline: pipeline}, nil, "v1"))
 		must(t, err)
 		return string(text)
 	}

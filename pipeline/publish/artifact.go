@@ -37,6 +37,8 @@ type Artifact struct {
 	Tags []string
 	// Signer signs what is published; nil leaves it unsigned.
 	Signer *ArtifactSigner
+	// Attester signs a statement about what is published; nil makes none.
+	Attester *ArtifactSigner
 }
 
 // ArtifactResult is what publishing an artifact gave.
@@ -53,7 +55,7 @@ type ArtifactResult struct {
 func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error) {
 	counted, release := a.Registry.Count(ctx) // a manifest is kept until the end
 	defer release()
-	a = &Artifact{Registry: counted, Tags: a.Tags, Signer: a.Signer}
+	a = &Artifact{Registry: counted, Tags: a.Tags, Signer: a.Signer, Attester: a.Attester}
 	layer, err := archiveLayer(c.Files)
 	if err != nil {
 		return ArtifactResult{}, err
@@ -86,12 +88,12 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 			return ArtifactResult{}, err
 		}
 	}
-	return a.setTags(ctx, image, now, c.Still)
+	return a.setTags(ctx, image, now, c)
 }
 
-// setTags sets every tag that does not point to the image. The image is uploaded first, and signed if required, so
+// setTags sets every tag that does not point to the image. The image is uploaded first, signed and attested if required, so
 // that clients that verify signatures never find it unsigned and setting a tag is quick.
-func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func() error) (ArtifactResult, error) {
+func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, c Change) (ArtifactResult, error) {
 	want, err := image.Digest()
 	if err != nil {
 		return ArtifactResult{}, err
@@ -115,6 +117,13 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func(
 			return result, err
 		}
 	}
+	if a.Attester != nil {
+		attested, err := a.attestImage(ctx, image, c)
+		if err != nil {
+			return result, err
+		}
+		result.Changed = result.Changed || attested
+	}
 	for i, tag := range a.Tags {
 		if i == 0 && image == now {
 			continue
@@ -127,8 +136,8 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image, still func(
 		if err := watchdog.Check(ctx); err != nil {
 			return result, err
 		}
-		if still != nil {
-			if err := still(); err != nil {
+		if c.Still != nil {
+			if err := c.Still(); err != nil {
 				return result, fmt.Errorf("publishing %s: %w", at, err)
 			}
 		}

@@ -48,7 +48,7 @@ const (
 	maxPayload          = 64 << 10
 )
 
-// ArtifactSigner signs artifacts with one key.
+// ArtifactSigner signs artifacts and statements with one key.
 type ArtifactSigner struct{ key *ecdsa.PrivateKey }
 
 // NewArtifactSigner reads the key in a secret. Errors never contain parts of the key.
@@ -204,7 +204,7 @@ func (s *ArtifactSigner) hasSignature(signatures v1.Image, digest v1.Hash) (bool
 		if err != nil || len(signature) == 0 || layer.Size > maxPayload {
 			continue
 		}
-		payload, err := contentOf(signatures, layer.Digest)
+		payload, err := contentOf(signatures, layer.Digest, maxPayload)
 		if err != nil {
 			return false, err
 		}
@@ -232,7 +232,8 @@ func checkConfigSize(image v1.Image) error {
 	return nil
 }
 
-func contentOf(image v1.Image, digest v1.Hash) ([]byte, error) {
+// contentOf returns the first bytes of a layer, up to a limit.
+func contentOf(image v1.Image, digest v1.Hash, limit int64) ([]byte, error) {
 	layer, err := image.LayerByDigest(digest)
 	if err != nil {
 		return nil, err
@@ -242,5 +243,5 @@ func contentOf(image v1.Image, digest v1.Hash) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(io.LimitReader(r, maxPayload))
+	return io.ReadAll(io.LimitReader(r, limit))
 }

@@ -46,6 +46,15 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 			return nil, err
 		}
 	}
+	if to.Attestation != nil && !t.readOnly {
+		key, err := secret.Read(ctx, t.secrets, namespace, &to.Attestation.SecretRef, secret.Purpose{})
+		if err != nil {
+			return nil, err
+		}
+		if o.artifact.Attester, err = NewArtifactSigner(key); err != nil {
+			return nil, err
+		}
+	}
 	return o, nil
 }
 

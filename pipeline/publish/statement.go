@@ -33,8 +33,8 @@ func AttestedPolicies(policies []render.Policy) []attestation.Resource {
 	return out
 }
 
-// signStatement returns the signed statement about a change with these files, which are by their paths on the branch.
-func (e *branchEdit) signStatement(c Change, files map[string][]byte) ([]byte, error) {
+// signStatement returns the signed statement about what a change publishes.
+func (s *ArtifactSigner) signStatement(c Change, subjects []attestation.Resource) ([]byte, error) {
 	inputs := []attestation.Resource{sourceResource("source", c.Origin.URL, c.Origin.Revision)}
 	for _, one := range c.Origin.Mounted {
 		if one.URL != c.Origin.URL || one.Revision != c.Origin.Revision {
@@ -46,7 +46,7 @@ func (e *branchEdit) signStatement(c Change, files map[string][]byte) ([]byte, e
 		inputs = append(inputs, attestation.Resource{Name: "cluster snapshot", Digest: digestOf(digest)})
 	}
 	parameters := attestation.Parameters{Pipeline: c.Pipeline, Path: c.Path, Command: c.Command}
-	return attestation.Sign(e.attester.key, attestation.New(files, parameters, inputs, c.Tool))
+	return attestation.Sign(s.key, attestation.New(subjects, parameters, inputs, c.Tool))
 }
 
 // sourceResource names a source by its URL and by the commit or digest at the end of its revision, such as main@sha1:….
@@ -108,7 +108,7 @@ func (e *branchEdit) stageStatement(c Change, files map[string][]byte) error {
 			return nil
 		}
 	case e.attester != nil:
-		text, err := e.signStatement(c, files)
+		text, err := e.attester.signStatement(c, attestation.Files(files))
 		if err != nil {
 			return err
 		}

@@ -82,6 +82,9 @@ func (o *OCIPublish) check(v *validator, at string, _ *RenderPipeline) {
 	if o.Signing != nil && o.Signing.SecretRef.Name == "" {
 		v.addError(at+".signing.secretRef.name", "must name the secret with the key")
 	}
+	if o.Attestation != nil && o.Attestation.SecretRef.Name == "" {
+		v.addError(at+".attestation.secretRef.name", "must name the secret with the key")
+	}
 	v.checkFormat(at, o.Layout, o.Style)
 	for i, tag := range o.Tags {
 		if !tagRule.MatchString(tag) {

@@ -130,6 +130,9 @@ type OCIPublish struct {
 	Style Style `json:"style,omitempty"`
 	// Signing signs the artifact with a key of cosign, for spec.verify of Flux's OCIRepository.
 	Signing *ArtifactSigning `json:"signing,omitempty"`
+	// Attestation attaches a signed statement to the artifact, with a key of cosign: which source, policies, program and captured
+	// cluster its files come from. cosign verify-attestation reads it.
+	Attestation *ArtifactSigning `json:"attestation,omitempty"`
 	// SecretRef names the secret with .dockerconfigjson, or username and password; and ca.crt.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Insecure uses plain HTTP.

@@ -131,6 +131,11 @@ func (l *look) checkTarget(e catalog.Entry, i int, to v1alpha1.Publish) {
 		})
 	case to.OCI != nil:
 		key := fmt.Sprintf("target %s %s", to.OCI.URL, refKey(namespace, to.OCI.SecretRef))
+		for _, signing := range []*v1alpha1.ArtifactSigning{to.OCI.Signing, to.OCI.Attestation} {
+			if signing != nil {
+				key += " " + signing.SecretRef.Name
+			}
+		}
 		l.askServerOnce(key, answer{area: Targets, where: where + ".oci " + to.OCI.URL}, e.Key, func(ctx context.Context, a *answer) {
 			a.message, a.err = l.checkRegistryTarget(ctx, namespace, to)
 			a.advice = adviceToPush(a.err)
