@@ -77,6 +77,10 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		for _, w := range pl.istio.MeshWarnings {
 			results = append(results, policyWarning(p, w, "spec", "istio", "meshConfig"))
 		}
+		for _, w := range pl.istio.ValueWarnings {
+			path, _ := strict.FieldOf(strict.Below(ownField(p.Spec.Istio, w), "spec", "istio"))
+			results = append(results, policyWarning(p, w.Error(), path...))
+		}
 		for _, w := range warnings {
 			results = append(results, policyResult(p, result.Warning, "spec.istio", w))
 		}

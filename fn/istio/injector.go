@@ -94,11 +94,13 @@ type Injector struct {
 	native    bool
 	apiServer *admission.Server
 	warnings  []string
-	// MeshWarnings lists what is ignored in the mesh config. It must not be changed.
-	MeshWarnings []string
-	outputs      sync.Pool
-	known        knownYAML
-	reads        func() (*Reads, error)
+	// MeshWarnings lists what is ignored in the mesh config, and ValueWarnings what is wrong with the values, with the path of each.
+	// They must not be changed.
+	MeshWarnings  []string
+	ValueWarnings []error
+	outputs       sync.Pool
+	known         knownYAML
+	reads         func() (*Reads, error)
 
 	podSelectors
 	proxyConfigs
@@ -163,14 +165,8 @@ func New(o Options) (*Injector, error) {
 	if err := in.parseTemplates(); err != nil {
 		return nil, err
 	}
-	if len(o.Overrides) > 0 {
-		base, err := ParseValues(o.Values, nil)
-		if err != nil {
-			return nil, err
-		}
-		if err := checkOverrides(o.Overrides, base, in.templates); err != nil {
-			return nil, err
-		}
+	if in.ValueWarnings, err = checkValues(o, in.templates); err != nil {
+		return nil, err
 	}
 	if in.profile.Has(feature.NeverAlwaysSelectors) {
 		var never, always []string
@@ -180,6 +176,26 @@ func New(o Options) (*Injector, error) {
 	}
 	in.warnings = append(in.warnings, ignoredURLSettings(o, in.profile)...)
 	return in, nil
+}
+
+// checkValues checks the overrides, and returns warnings about the values. Those of a built-in policy are known.
+func checkValues(o Options, templates map[string]*Template) (warnings []error, err error) {
+	if o.Known && len(o.Overrides) == 0 {
+		return nil, nil
+	}
+	base, err := ParseValues(o.Values, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Overrides) > 0 {
+		if err := checkOverrides(o.Overrides, base, templates); err != nil {
+			return nil, err
+		}
+	}
+	if !o.Known {
+		warnings = checkBaseValues(base, o.Overrides)
+	}
+	return warnings, nil
 }
 
 // readMesh reads the mesh config and the ProxyConfig resources, and computes once what is the same for every pod without

@@ -48,7 +48,7 @@ func (r readValues) addReadPath(path []string) {
 // checkOverrides rejects overrides that no cluster accepts, and those without effect: keys that are not in the values and that
 // neither a template nor the injector reads.
 func checkOverrides(overrides map[string]any, base Values, templates map[string]*Template) error {
-	if err := checkOverrideValues(overrides); err != nil {
+	if err := checkOverrideValues(overrides, base); err != nil {
 		return err
 	}
 	reads := valueReads{read: readValues{}, bound: map[string][][]string{}}
@@ -137,8 +137,11 @@ func describeValueKind(value any) string {
 	case []any:
 		return "a list"
 	}
-	return "one value"
+	return oneValue
 }
+
+// oneValue is what a text, a number, true or false is in messages.
+const oneValue = "one value"
 
 // valueReads are what templates read of the values, followed through variables.
 type valueReads struct {

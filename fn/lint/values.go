@@ -5,7 +5,6 @@ package lint
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +25,6 @@ type valueCheck struct {
 }
 
 const (
-	wantPort       = "a port"
-	wantPorts      = "ports separated by commas"
-	wantCIDRs      = "IP ranges (CIDR) separated by commas"
 	wantNumber     = "a whole number that is not negative"
 	wantQuantity   = "a quantity such as 100m or 128Mi"
 	wantBool       = "true or false"
@@ -37,26 +33,26 @@ const (
 
 var valueChecks = map[string]valueCheck{
 	"sidecar.istio.io/interceptionMode":                     {oneOf("REDIRECT", "TPROXY", "NONE"), "REDIRECT, TPROXY or NONE", ""},
-	"status.sidecar.istio.io/port":                          {isPort, wantPort, ""},
+	"status.sidecar.istio.io/port":                          {feature.IsPort, feature.WantPort, ""},
 	"readiness.status.sidecar.istio.io/initialDelaySeconds": {isNumber, wantNumber, ""},
 	"readiness.status.sidecar.istio.io/periodSeconds":       {isNumber, wantNumber, ""},
 	"readiness.status.sidecar.istio.io/failureThreshold":    {isNumber, wantNumber, ""},
-	"readiness.status.sidecar.istio.io/applicationPorts":    {commaSeparatedListOf(isPort), wantPorts, ""},
-	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {allowWildcard(commaSeparatedListOf(isCIDR)), wantCIDRs + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {commaSeparatedListOf(isCIDR), wantCIDRs, ""},
-	"traffic.sidecar.istio.io/includeInboundPorts":          {allowWildcard(commaSeparatedListOf(isPort)), wantPorts + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeInboundPorts":          {commaSeparatedListOf(isPort), wantPorts, ""},
-	"traffic.sidecar.istio.io/includeOutboundPorts":         {allowWildcard(commaSeparatedListOf(isPort)), wantPorts + ", or *", ""},
-	"traffic.sidecar.istio.io/excludeOutboundPorts":         {commaSeparatedListOf(isPort), wantPorts, ""},
+	"readiness.status.sidecar.istio.io/applicationPorts":    {feature.ListOf(feature.IsPort), feature.WantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {feature.OrAll(feature.ListOf(feature.IsCIDR)), feature.WantCIDRs + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {feature.ListOf(feature.IsCIDR), feature.WantCIDRs, ""},
+	"traffic.sidecar.istio.io/includeInboundPorts":          {feature.OrAll(feature.ListOf(feature.IsPort)), feature.WantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeInboundPorts":          {feature.ListOf(feature.IsPort), feature.WantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundPorts":         {feature.OrAll(feature.ListOf(feature.IsPort)), feature.WantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundPorts":         {feature.ListOf(feature.IsPort), feature.WantPorts, ""},
 	"prometheus.istio.io/merge-metrics":                     {isBool, wantBool, feature.ValidateMergeMetrics},
 	"proxy.istio.io/config":                                 {isObject, "a ProxyConfig in YAML", feature.ValidateProxyConfig},
 	"sidecar.istio.io/proxyCPU":                             {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyCPULimit":                        {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyMemory":                          {isQuantity, wantQuantity, feature.ValidateResources},
 	"sidecar.istio.io/proxyMemoryLimit":                     {isQuantity, wantQuantity, feature.ValidateResources},
-	"traffic.sidecar.istio.io/excludeInterfaces":            {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
-	"traffic.sidecar.istio.io/kubevirtInterfaces":           {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
-	"istio.io/reroute-virtual-interfaces":                   {commaSeparatedListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"traffic.sidecar.istio.io/excludeInterfaces":            {feature.ListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"traffic.sidecar.istio.io/kubevirtInterfaces":           {feature.ListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"istio.io/reroute-virtual-interfaces":                   {feature.ListOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
 }
 
 func checkValues(p *pod) []finding {
@@ -172,11 +168,6 @@ func oneOf(words ...string) func(string) bool {
 	return func(s string) bool { return slices.Contains(words, s) }
 }
 
-func isPort(s string) bool {
-	_, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16)
-	return err == nil
-}
-
 func isNumber(s string) bool {
 	_, err := strconv.ParseUint(s, 10, 32)
 	return err == nil
@@ -192,11 +183,6 @@ func isQuantity(s string) bool {
 	return ok
 }
 
-func isCIDR(s string) bool {
-	_, err := netip.ParsePrefix(strings.TrimSpace(s))
-	return err == nil
-}
-
 // interfaceName leaves out what no interface of Linux has, so that no right name is ever reported.
 var interfaceName = lazyregexp.New(`^[^\s/;&|$"'` + "`" + `]{1,15}$`)
 
@@ -205,15 +191,4 @@ func isInterface(s string) bool { return interfaceName.MatchString(strings.TrimS
 func isObject(s string) bool {
 	var v map[string]any
 	return yaml.Unmarshal([]byte(s), &v) == nil
-}
-
-// commaSeparatedListOf accepts an empty list.
-func commaSeparatedListOf(one func(string) bool) func(string) bool {
-	return func(s string) bool {
-		return strings.TrimSpace(s) == "" || !slices.ContainsFunc(strings.Split(s, ","), func(e string) bool { return !one(e) })
-	}
-}
-
-func allowWildcard(other func(string) bool) func(string) bool {
-	return func(s string) bool { return s == "*" || other(s) }
 }
