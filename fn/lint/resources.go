@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/quantity"
@@ -77,7 +78,28 @@ func checkAnnotationRequests(p *pod) []finding {
 	return out
 }
 
-func checkRequestAboveLimit(p *pod) []finding { return problemsOf(p, podvalidation.CodeAboveLimit) }
+// checkRequestAboveLimit names the annotations of the proxy where they are the reason, and not each of the injected containers.
+func checkRequestAboveLimit(p *pod) []finding {
+	var out []finding
+	for _, a := range resourceAnnotations {
+		request, isRequest := quantityOf(p.annotations[a.request])
+		limit, isLimit := quantityOf(p.annotations[a.limit])
+		if isRequest && isLimit && request.Cmp(limit) > 0 {
+			out = append(out, finding{
+				path: annotationPath(a.request), current: p.annotations[a.request],
+				message: fmt.Sprintf("annotation %s is %s, above %s, which is %s: the API server refuses the pod",
+					a.request, foreign.Quote(p.annotations[a.request]), a.limit, foreign.Quote(p.annotations[a.limit])),
+			})
+		}
+	}
+	explained := len(out) > 0
+	for _, f := range problemsOf(p, podvalidation.CodeAboveLimit) {
+		if !explained || !slices.Contains(istioNames, f.container) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
 
 // podLevelResources returns the resources of the pod as a whole, or nil if it has none that Kubernetes reads at pod
 // level, or if the Kubernetes in question is known not to read them yet: they are on by default from 1.34 on.

@@ -67,8 +67,12 @@ func (c *containerChecker) checkNameAndImage(names map[string]string) {
 	if _, there := names[at.container]; !there {
 		names[at.container] = at.path
 	}
-	if text(m["image"]) == "" {
+	image := text(m["image"])
+	if image == "" {
 		c.addProblem(CodeContainer, at, nil, "container %s has no image: the API server refuses the pod", at.container)
+	}
+	if fixed := strings.TrimSpace(image); fixed != image {
+		c.rejectField(at.field("image"), image, "the image %q begins or ends with a space; write %s", image, fixed)
 	}
 }
 

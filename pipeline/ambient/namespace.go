@@ -61,7 +61,12 @@ func checkNamespaces(t *tree) error {
 	delete(known, "")
 	for _, name := range t.options.Namespaces {
 		if !known[name] {
-			return fmt.Errorf("planning the move: no file has the namespace %s%s", name, strict.DidYouMean(name, podmap.SortedKeys(known)))
+			there := podmap.SortedKeys(known)
+			has := "; the files name no namespace"
+			if len(there) > 0 {
+				has = "; the files have " + strings.Join(there[:min(len(there), 10)], ", ")
+			}
+			return fmt.Errorf("planning the move: no file has the namespace %s of --only%s%s", name, strict.DidYouMean(name, there), has)
 		}
 	}
 	return nil

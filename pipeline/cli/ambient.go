@@ -83,6 +83,9 @@ func (a *ambientRun) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkAnyManifest(); err != nil {
+		return err
+	}
 	tree, usage, err := a.readSidecars(ctx, b)
 	if err != nil {
 		return err

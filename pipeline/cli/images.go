@@ -138,6 +138,9 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 		if _, err := p.readFiles(ctx, args); err != nil {
 			return nil, err
 		}
+		if err := p.checkAnyManifest(); err != nil {
+			return nil, err
+		}
 	}
 	if p.own {
 		return p.imagesInFiles(out)

@@ -50,7 +50,7 @@ type manifestRun struct {
 
 // addFlags adds the flags that choose files and policies.
 func (r *manifestRun) addFlags(cmd *cobra.Command) {
-	r.command = cmd.Name()
+	r.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	f := cmd.Flags()
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &r.exclude)
@@ -199,7 +199,7 @@ func (r *manifestRun) checkAnyManifest() error {
 		return nil
 	}
 	r.printResults(b.Notes())
-	done := map[string]string{"inject": "injected", "explain": "explained", "admit": "admitted"}[r.command]
+	done := map[string]string{"inject": "injected", "explain": "explained", "admit": "admitted", "ambient plan": "planned", "images pin": "resolved"}[r.command]
 	if done == "" {
 		done = "checked"
 	}

@@ -75,6 +75,7 @@ func readPolicyObject(obj map[string]any, known []strict.Problem, where strict.L
 	case ps.checkKind(obj):
 		ps.decodeAPIObject(nil, obj, p)
 		ps.checkVerbatim(obj)
+		ps.checkWebhookKeys(obj)
 	}
 	if len(ps.List) == 0 {
 		p.SetDefaults()

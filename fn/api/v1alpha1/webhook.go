@@ -5,6 +5,11 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // labelRevision is the label of a MutatingWebhookConfiguration of Istio that names the revision it calls.
@@ -40,6 +45,35 @@ func WebhookFromObject(obj map[string]any) (Webhook, error) {
 		return w, fmt.Errorf("reading MutatingWebhookConfiguration %s: %s", name, ps.List[0])
 	}
 	return w, nil
+}
+
+// webhookKeys are the fields of an entry of a MutatingWebhookConfiguration (source: type MutatingWebhook of
+// admissionregistration.k8s.io/v1). People paste entries of their cluster into a policy.
+var webhookKeys = []string{"admissionReviewVersions", "clientConfig", "failurePolicy", "matchConditions", "matchPolicy", "name", "namespaceSelector",
+	"objectSelector", "reinvocationPolicy", "rules", "sideEffects", "timeoutSeconds"}
+
+// checkWebhookKeys rejects unknown fields of the webhooks of a policy: without its selector, an entry selects everything.
+func (ps *problems) checkWebhookKeys(obj map[string]any) {
+	spec, _ := obj["spec"].(map[string]any)
+	istio, _ := spec["istio"].(map[string]any)
+	configurations, _ := istio["webhooks"].([]any)
+	for i, c := range configurations {
+		configuration, _ := c.(map[string]any)
+		entries, _ := configuration["webhooks"].([]any)
+		for j, e := range entries {
+			entry, _ := e.(map[string]any)
+			for _, key := range slices.Sorted(maps.Keys(entry)) {
+				if slices.Contains(webhookKeys, key) {
+					continue
+				}
+				hint := strict.DidYouMean(key, webhookKeys)
+				if hint == "" {
+					hint = "; known fields are " + strings.Join(webhookKeys, ", ")
+				}
+				ps.Add([]any{"spec", "istio", "webhooks", i, "webhooks", j, key}, "unknown field%s", hint)
+			}
+		}
+	}
 }
 
 // matchesPodCreation reports whether an entry's rules take in the creation of pods. An entry without rules was cut down

@@ -85,24 +85,41 @@ func IsLabelValue(s string) bool { return labelValue.MatchString(s) }
 // HasPlaceholder reports whether a text has a part that another tool replaces.
 func HasPlaceholder(s string) bool { return placeholder.MatchString(s) }
 
-// WhyNoImage returns what is wrong with the name of an image, with the right one where it is known.
-func WhyNoImage(s string) string {
+// ImageProblem returns what is wrong with the name of an image, with the right one where it is known; "" for a right one, and for one
+// that another tool may replace.
+func ImageProblem(s string) string {
 	fixed := strings.TrimSpace(s)
 	switch {
-	case fixed != s && IsImage(fixed):
-		return "it begins or ends with a space; write " + fixed
+	case s == "" || IsImage(s) || HasPlaceholder(s):
+		return ""
+	case IsImage(fixed):
+		return "begins or ends with a space; write " + fixed
 	case strings.ContainsAny(fixed, " \t\r\n"):
-		return "it has a space"
-	case strings.Contains(s, "://"):
-		return "it has a scheme; write " + s[strings.Index(s, "://")+3:]
-	case strings.Contains(s, "//"):
-		return "it has two slashes in a row"
-	case strings.HasSuffix(s, ":") || strings.HasSuffix(s, "/"):
-		return "it ends with " + s[len(s)-1:]
-	case IsImage(strings.ToLower(s)):
-		return "its path has capital letters; write " + strings.ToLower(s)
-	case strings.Count(s[strings.LastIndex(s, "/")+1:], ":") > 1 && !strings.Contains(s, "@"):
-		return "it has two tags"
+		return "has a space in it"
 	}
-	return "a name is HOST/PATH:TAG in small letters, such as docker.io/istio/proxyv2:1.31.0"
+	for _, scheme := range []string{"https://", "http://", "docker://"} {
+		if rest, found := strings.CutPrefix(s, scheme); found {
+			return "begins with " + scheme + "; write " + rest
+		}
+	}
+	switch {
+	case strings.Contains(s, "://"):
+		return "" // of a tool that builds images
+	case strings.Contains(s, "//"):
+		return "has two slashes in a row; write " + strings.ReplaceAll(s, "//", "/")
+	case IsImage(s[:len(s)-1]):
+		return "ends with " + s[len(s)-1:] + "; write " + s[:len(s)-1]
+	case IsImage(strings.ToLower(s)) && !hasConstant(s):
+		return "has capital letters; write " + strings.ToLower(s)
+	case strings.Count(s[strings.LastIndex(s, "/")+1:], ":") > 1 && !strings.Contains(s, "@"):
+		return "has two tags"
+	}
+	return ""
+}
+
+// hasConstant reports whether a part of a name has no small letter, such as PROJECT_ID: people replace it.
+func hasConstant(s string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == ':' }), func(part string) bool {
+		return part != strings.ToLower(part) && part == strings.ToUpper(part)
+	})
 }

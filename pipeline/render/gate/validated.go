@@ -125,10 +125,14 @@ func markInjected(problems, before []ValidatedProblem) {
 	}
 }
 
-var position = lazyregexp.New(`\[\d+\]`)
+var (
+	position = lazyregexp.New(`\[\d+\]`)
+	mapValue = lazyregexp.New(`^Invalid value: \{.*\}: `)
+)
 
-// keyOf returns a problem without the positions in lists, which an injection changes.
+// keyOf returns a problem without what an injection changes: the positions in lists, and the other entries of a map.
 func keyOf(p validation.Problem) validation.Problem {
 	p.Field, p.Message = position.ReplaceAllString(p.Field, "[]"), position.ReplaceAllString(p.Message, "[]")
+	p.Message = mapValue.ReplaceAllString(p.Message, "Invalid value: {}: ")
 	return p
 }

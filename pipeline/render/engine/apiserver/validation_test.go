@@ -151,6 +151,31 @@ func TestValidationTellsWhatTheInjectionCauses(t *testing.T) {
 	}
 }
 
+// TestValidationOfASelectorThatNeverMatched: the injection adds labels, which the API server's message lists.
+func TestValidationOfASelectorThatNeverMatched(t *testing.T) {
+	t.Parallel()
+	written := parseOne(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: before}\nspec:\n  template:\n    metadata:\n      labels: {app: wbe}\n")
+	injected := parseOne(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: after}\nspec:\n  template:\n    metadata:\n      labels: {app: wbe, x: y}\n")
+	objects, err := gate.ReadDocument(injected, written, "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	differs := func(labels string) []validation.Problem {
+		return []validation.Problem{{Field: "spec.template.metadata.labels", Type: "FieldValueInvalid", Message: "Invalid value: " + labels +
+			": `selector` does not match template `labels`"}}
+	}
+	validator := &answers{create: map[string][]validation.Problem{"before": differs(`{"app":"wbe"}`), "after": differs(`{"app":"wbe","x":"y"}`)}}
+	found, err := checkValidated(t, objects, validator)
+	if err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	for _, r := range found {
+		if strings.Contains(r.Message, "only after the injection") {
+			t.Errorf("the injection is blamed: %s", r.Message)
+		}
+	}
+}
+
 func TestValidationKeepsSecrets(t *testing.T) {
 	t.Parallel()
 	const canary = "8675309"
