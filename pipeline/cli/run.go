@@ -25,7 +25,7 @@ import (
 // manifestRun is what inject and explain have in common: which files, and by which policies.
 type manifestRun struct {
 	streams Streams
-	command string // its name
+	command *cobra.Command
 
 	files    []string
 	exclude  []string
@@ -50,7 +50,7 @@ type manifestRun struct {
 
 // addFlags adds the flags that choose files and policies.
 func (r *manifestRun) addFlags(cmd *cobra.Command) {
-	r.command = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	r.command = cmd
 	f := cmd.Flags()
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &r.exclude)
@@ -199,14 +199,15 @@ func (r *manifestRun) checkAnyManifest() error {
 		return nil
 	}
 	r.printResults(b.Notes())
-	done := map[string]string{"inject": "injected", "explain": "explained", "admit": "admitted", "ambient plan": "planned", "images pin": "resolved"}[r.command]
+	command := strings.TrimPrefix(r.command.CommandPath(), r.command.Root().Name()+" ")
+	done := map[string]string{"inject": "injected", "explain": "explained", "admit": "admitted", "ambient plan": "planned", "images pin": "resolved"}[command]
 	if done == "" {
 		done = "checked"
 	}
 	advice := "specify other files"
 	if at := b.Kustomization(); at != "" {
 		dir := quoteShellWord(filepath.Dir(at))
-		advice = fmt.Sprintf("build the kustomization first: kustomize build %s | prerig %s, or see its changes with prerig review", dir, r.command)
+		advice = fmt.Sprintf("build the kustomization first: kustomize build %s | prerig %s, or see its changes with prerig review", dir, command)
 	} else if own := b.OwnObject(); own != "" {
 		advice = own + " is not a manifest; specify the files with the workloads"
 	}

@@ -32,6 +32,7 @@ func TestKustomizeErrorsNameFileLineAndField(t *testing.T) {
 			"ov/patch.yaml:1: the patch is of Deployment wbe, which is not among the resources, did you mean web?"},
 		{patches, "- op: replce\n  path: /spec/replicas\n", "ov/patch.yaml:1: operation 0: op: must be one of add, remove, replace, move, copy, test, is \"replce\", did you mean replace?"},
 		{patches, "- {op: test, path: /kind, value: Deployment}\n- {op: remove, path: /spec/a/b}\n", "ov/patch.yaml:2: operation 1: the object that it changes has no /spec/a/b"},
+		{patches, "- {op: remove, path: /spec/strategy}\n", "ov/patch.yaml:1: operation 0: the object that it changes has no /spec/strategy; remove the operation"},
 		{"resources: [../base, ../ov]\n", "", "ov/kustomization.yaml:1: resources[1]: ../ov is this directory itself: a cycle; remove the entry"},
 		{"resources:\n- ../base\n- ../base\n", "", "ov/kustomization.yaml:3: resources[1]: ../base is listed twice, first in line 2"},
 		{"resources: [../base, patch.yaml]\n", initWeb, "ov/patch.yaml:1: the Deployment web is in another resource already; remove one of the two"},
@@ -60,6 +61,30 @@ func TestKustomizeErrorsNameFileLineAndField(t *testing.T) {
 		code, _, stderr := command(t, "", "render", "--pipelines", "pl", "--source", "src")
 		if code != ExitError || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s%s: exit code %d, want %q\n%s", c.text, c.patch, code, c.want, stderr)
+		}
+	}
+}
+
+// TestTargetOfAPatchThatSelectsNothing: kustomize is silent about it.
+func TestTargetOfAPatchThatSelectsNothing(t *testing.T) {
+	const patches = "namePrefix: a-\nresources: [../base]\nconfigMapGenerator: [{name: c, literals: [a=b]}]\npatches:\n"
+	const operation = "\n  patch: '[{\"op\": \"add\", \"path\": \"/metadata/generateName\", \"value\": \"b\"}]'\n"
+	for text, want := range map[string]string{
+		"- target: {kind: Deployment, name: wbe}" + operation:                                                                         "warning: ov/kustomization.yaml:5: patches[0].target: no object is selected by Deployment wbe, so that the patch changes nothing, did you mean ",
+		"- target: {kind: Deploymnet}" + operation:                                                                                    "ov/kustomization.yaml:5: patches[0].target: no object is selected by Deploymnet, so that the patch changes nothing, did you mean Deployment?",
+		"- target: {kind: Service, name: web}" + operation:                                                                            "no object is selected by Service web, so that the patch changes nothing\n",
+		"- target: {kind: Deployment, name: web}" + operation:                                                                         "",
+		"- target: {kind: Deployment, name: w.*}" + operation:                                                                         "",
+		"- target: {kind: Deploy.*|StatefulSet}" + operation:                                                                          "",
+		"- target: {kind: ConfigMap, name: c}" + operation:                                                                            "",
+		"- target: {labelSelector: app=gone}" + operation:                                                                             "",
+		"- target: {kind: Service, name: gone}\n  patch: |\n    $patch: delete\n    apiVersion: v1\n    kind: Service\n    metadata: {name: gone}\n": "",
+	} {
+		t.Chdir(t.TempDir())
+		writeFiles(t, overlayOf(patches+text))
+		_, stderr := ok(t, "", "render", "--pipelines", "pl", "--source", "src")
+		if want == "" && strings.Contains(stderr, "no object is selected") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: want %q\n%s", text, want, stderr)
 		}
 	}
 }

@@ -33,8 +33,9 @@ func TestWrongInputIsExplained(t *testing.T) {
 		"bracket.yaml":    "apiVersion: v1\nkind: Pod\nspec:\n  containers: [\n  - name: pay\n    image: pay\n",
 		"interval/p.yaml": wrongPipeline(", interval: 5s", ""), "file/p.yaml": wrongPipeline("", "  policies: [{file: mesh.yaml}]\n"),
 		"good/p.yaml": wrongPipeline("", ""), "policy.yaml": policy, "bare.git/objects/x": "",
-		"two-kinds.yaml": initWeb + "---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n",
-		"typo.yaml":      "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nmetadata: {name: a}\nspec:\n  tag: 1.30.1\n  values:\n    global:\n      proxyy: {logLevel: debug}\n",
+		"ov/kustomization.yaml": "resources: [../k8s]\n",
+		"two-kinds.yaml":        initWeb + "---\napiVersion: v1\nkind: Service\nmetadata: {name: a}\n",
+		"typo.yaml":             "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nmetadata: {name: a}\nspec:\n  tag: 1.30.1\n  values:\n    global:\n      proxyy: {logLevel: debug}\n",
 	})
 	for args, want := range map[string]string{
 		"inject --dif k8s":                               "unknown flag: --dif, did you mean --diff?; see prerig inject --help",
@@ -59,6 +60,9 @@ func TestWrongInputIsExplained(t *testing.T) {
 		"get pods":                      "unknown command get; use prerig daemon status",
 		"apply -f shop.yaml":            "unknown command apply; use prerig inject FILE | kubectl apply -f -",
 		"import":                        "standard input is empty; did the command before the pipe fail? It should print the objects of the control plane, such as:",
+		"ambient plan ov":               "no Kubernetes object was found, so nothing was planned; build the kustomization first: kustomize build ov | prerig ambient plan, or see",
+		"images pin --to - ov":          "no Kubernetes object was found, so nothing was resolved; build the kustomization first: kustomize build ov | prerig images pin",
+		"ambient plan --only nope k8s":  "no file has the namespace nope of --only; the files have shop",
 		"explain deployment/wbe -f k8s": "finding deployment/wbe: no such workload; similar ones: Deployment shop/web (k8s/shop.yaml:1)\n",
 		"explain web":                   "web is no file, and a workload is KIND/NAME; did you mean deployment/web?",
 		"admit -o table shop.yaml":      `error: --output is "table"; it can be yaml or json`,

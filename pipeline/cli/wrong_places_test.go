@@ -166,6 +166,8 @@ func TestKubeconfigErrorsNameTheFile(t *testing.T) {
 	writeFiles(t, map[string]string{
 		"typo": config("prd", ""), "refused": config("prod", ""), "shop.yaml": initWeb, "two.yaml": initWeb + "---\n" + initWeb,
 		"empty": "", "none": strings.Replace(config("", ""), "current-context: \n", "", 1), "cluster": strings.Replace(config("prod", ""), "cluster: a", "cluster: b", 1),
+		"user":   strings.Replace(config("prod", ""), "user: a}", "user: aa}", 1),
+		"scheme": strings.Replace(config("prod", ""), "https://", "", 1), "htps": strings.Replace(config("prod", ""), "https://", "htps://", 1),
 		"data": strings.Replace(config("prod", ""), "server:", "certificate-authority-data: '###', server:", 1),
 		"list": "apiVersion: v1\nkind: Config\nclusters:\n- name a\n",
 		"exec": config("prod", "exec: {apiVersion: client.authentication.k8s.io/v1, command: aws-nope, interactiveMode: Never}"),
@@ -177,6 +179,9 @@ func TestKubeconfigErrorsNameTheFile(t *testing.T) {
 		"empty":     "reading the kubeconfig empty: the file is empty",
 		"none":      "reading the kubeconfig none: it has no current-context; choose a context with --context; it has prod",
 		"cluster":   `reading the kubeconfig cluster: the context prod has the cluster "b", and there is no such cluster; it has a`,
+		"user":      `reading the kubeconfig user:5: the context prod has the user "aa", and there is no such user; it has a`,
+		"scheme":    `reading the kubeconfig scheme:7: the server of the cluster a is "127.0.0.1:1"; it must begin with https://, such as https://127.0.0.1:1`,
+		"htps":      `reading the kubeconfig htps:7: the server of the cluster a is "htps://127.0.0.1:1"; it must begin with https://`,
 		"data":      "reading the kubeconfig data: line 7: clusters[0].cluster.certificate-authority-data: must be a PEM file in base64",
 		"two.yaml":  "reading the kubeconfig two.yaml: it has 2 documents, the first of which is a Deployment, and is not a kubeconfig",
 		"exec":      "reading the kubeconfig exec, context prod: its user gets credentials from the program aws-nope, which is not installed",

@@ -58,6 +58,9 @@ func (b *kustomizeBuild) render(ctx context.Context, at string) ([]fn.Item, erro
 		return nil, err
 	}
 	b.response.Results = append(b.response.Results, files.leftOut.results()...)
+	if !b.request.Review {
+		b.response.Results = append(b.response.Results, unmatchedTargets(files, at, objects.Resources())...)
+	}
 	return b.resourceItems(files, objects.Resources())
 }
 

@@ -142,11 +142,15 @@ func (e *kustomizeExplainer) checkPatchedObject(object map[string]any, at string
 // patchOperations are those of JSON patches.
 var patchOperations = []string{"add", "remove", "replace", "move", "copy", "test"}
 
+// missingPath is the path in kustomize's messages about an operation on what is not there.
+var missingPath = lazyregexp.New(`missing path: "?([^":]+)|error in \w+ for path: '([^']+)'|missing key: (/[^:]+)`)
+
 // checkOperations returns an error about an operation of a JSON patch.
 func (e *kustomizeExplainer) checkOperations(operations []any, doc *strict.Document, place string, inFile bool) error {
-	_, missing, _ := strings.Cut(e.cause, "missing path: ")
-	missing, _, _ = strings.Cut(missing, ":")
-	missing = strings.Trim(missing, `"`)
+	var missing string
+	if m := missingPath.FindStringSubmatch(e.cause); m != nil {
+		missing = strings.TrimSpace(m[1] + m[2] + m[3])
+	}
 	for n, operation := range operations {
 		at := fmt.Sprintf("%s: operation %d", place, n)
 		if inFile {
@@ -163,7 +167,11 @@ func (e *kustomizeExplainer) checkOperations(operations []any, doc *strict.Docum
 			return fmt.Errorf("%s: path: must begin with /, such as /spec/replicas, is %s", at, strict.Describe(o["path"]))
 		}
 		if missing != "" && pointer == missing {
-			return fmt.Errorf("%s: the object that it changes has no %s", at, missing)
+			advice := "; add it with op: add"
+			if op == "remove" {
+				advice = "; remove the operation"
+			}
+			return fmt.Errorf("%s: the object that it changes has no %s%s", at, missing, advice)
 		}
 	}
 	return nil

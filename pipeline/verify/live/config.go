@@ -39,6 +39,9 @@ func Config(file, kubeContext string) (*rest.Config, error) {
 	if err != nil {
 		return nil, k.explain(err)
 	}
+	if err := k.checkContext(); err != nil {
+		return nil, err
+	}
 	place := k.place()
 	if program := config.ExecProvider; program != nil {
 		if _, err := exec.LookPath(program.Command); err != nil {
@@ -94,6 +97,67 @@ func (k kubeconfig) place() string {
 		out += ", context " + name
 	}
 	return cmp.Or(strings.TrimPrefix(out, ", "), "of this pod")
+}
+
+// checkContext returns an error about what client-go accepts in the context that is used, and no server does.
+func (k kubeconfig) checkContext() error {
+	raw, err := k.rules.Load()
+	if err != nil {
+		return nil //nolint:nilerr // it was read before
+	}
+	name := cmp.Or(k.context, raw.CurrentContext)
+	used := raw.Contexts[name]
+	if used == nil {
+		return nil
+	}
+	if err := wrongContext(k.context, raw); err != nil {
+		return fmt.Errorf("reading the kubeconfig %s: %w", k.placeOf("contexts", name, "context", "user"), err)
+	}
+	cluster := raw.Clusters[used.Cluster]
+	if cluster == nil {
+		return nil
+	}
+	if err := wrongServer(used.Cluster, cluster.Server); err != nil {
+		return fmt.Errorf("reading the kubeconfig %s: %w", k.placeOf("clusters", used.Cluster, "cluster", "server"), err)
+	}
+	return nil
+}
+
+// placeOf returns the file and the line of a key of a named element of a list; all files where it is not found.
+func (k kubeconfig) placeOf(list, name string, path ...any) string {
+	found, _ := k.files()
+	for _, file := range found {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		docs, err := strict.ReadAll(text, maxKubeconfig)
+		if err != nil || len(docs) == 0 {
+			continue
+		}
+		top, _ := docs[0].Value.(map[string]any)
+		elements, _ := top[list].([]any)
+		for i, element := range elements {
+			if one, _ := element.(map[string]any); one["name"] == name {
+				return fmt.Sprintf("%s:%d", file, docs[0].LineIn(append([]any{list, i}, path...), 0))
+			}
+		}
+	}
+	return strings.Join(found, ", ")
+}
+
+// wrongServer returns an error about a server without a scheme, to which client-go talks without encryption.
+func wrongServer(cluster, server string) error {
+	scheme, _, found := strings.Cut(server, "://")
+	switch {
+	case server == "":
+		return fmt.Errorf("the cluster %s has no server", cluster)
+	case !found:
+		return fmt.Errorf("the server of the cluster %s is %q; it must begin with https://, such as https://%s", cluster, server, server)
+	case scheme != "https" && scheme != "http":
+		return fmt.Errorf("the server of the cluster %s is %q; it must begin with https://", cluster, server)
+	}
+	return nil
 }
 
 // explain returns the error about a kubeconfig with what a user can do about it.
