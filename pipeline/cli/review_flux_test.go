@@ -174,7 +174,55 @@ var fluxReviews = map[string]fluxReview{
 	},
 }
 
+var artifactReviews = map[string]fluxReview{
+	"the move to the artifact of a generator": {
+		files: reviewedCluster(nil), change: artifactCluster("flux-system", map[string]string{"apps/web.yaml": application("web", "app:2")}),
+		code: 1, want: []string{"modified: Deployment shop/web (clusters/prod)", "by Kustomization flux-system/apps", "+    kind: ExternalArtifact"},
+		without: []string{"== deleted", "Namespace wrong (clusters/prod", "moved"},
+	},
+	"a change of what a generator copies": {
+		files: artifactCluster("flux-system", nil), change: map[string]string{"apps/web.yaml": application("web", "app:2"), "apps/settings.yaml": ""},
+		code: 1, want: []string{"modified: Deployment shop/web (clusters/prod)", "deleted: ConfigMap shop/settings (clusters/prod)", "0 objects added, 1 modified, 1 deleted"},
+		without: []string{"leads to"},
+	},
+	"the move to the artifact of another source": {
+		files: reviewedCluster(nil), change: artifactCluster("other", map[string]string{
+			"clusters/prod/other.yaml": "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: other, namespace: flux-system}\nspec: {interval: 1m, url: \"https://git.example.com/team/other\"}\n",
+		}),
+		code: 1, want: []string{"Kustomization flux-system/apps is not rendered any more, and what it applies was not compared: spec.sourceRef names ExternalArtifact flux-system/apps, and its ArtifactGenerator all copies from GitRepository flux-system/other"},
+		without: []string{"deleted:", "deleted with"},
+	},
+	"an artifact that nothing makes": {
+		files: reviewedCluster(nil), change: map[string]string{"clusters/prod/apps.yaml": externalPart("apps", "./apps")},
+		code: 1, want: []string{"Kustomization flux-system/apps is not rendered any more", "no ArtifactGenerator among the objects of the tree makes it"},
+		without: []string{"deleted:", "deleted with"},
+	},
+	"a generator that finds nothing": {
+		files: artifactCluster("flux-system", nil), change: map[string]string{"apps/web.yaml": "", "apps/settings.yaml": ""},
+		code: 2, want: []string{"not rendered any more: Kustomization flux-system/apps", "copy[0] from @repo/apps/** to @artifact/prod/: no file matches"},
+		without: []string{"deleted:"},
+	},
+}
+
+// artifactCluster is a cluster whose Kustomization apps builds what a generator copies.
+func artifactCluster(source string, more map[string]string) map[string]string {
+	files := reviewedCluster(map[string]string{
+		"clusters/prod/apps.yaml": externalPart("apps", "./prod"),
+		"clusters/prod/generator.yaml": "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: all, namespace: flux-system}\n" +
+			"spec:\n  sources: [{alias: repo, kind: GitRepository, name: " + source + "}]\n  artifacts:\n  - name: apps\n    copy:\n" +
+			"    - {from: \"@repo/apps/**\", to: \"@artifact/prod/\"}\n",
+		"prod/wrong.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: wrong}\n",
+	})
+	maps.Copy(files, more)
+	return files
+}
+
+func externalPart(name, path string) string {
+	return strings.Replace(reviewedPart(name, path, "prune: true"), "{kind: GitRepository, name: flux-system}", "{kind: ExternalArtifact, name: "+name+"}", 1)
+}
+
 func TestReviewOfFlux(t *testing.T) {
+	maps.Copy(fluxReviews, artifactReviews)
 	for name, c := range fluxReviews {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -109,6 +109,15 @@ func TestBuildsOfARepository(t *testing.T) {
 				"spec: {path: ./apps, sourceRef: {kind: OCIRepository, name: flux-system}}\n",
 			"kubernetes/apps/web.yaml": deployment,
 		}, []string{"Flux cluster kubernetes/clusters/prod kubernetes-clusters-prod"}},
+		"the artifacts of a generator": {map[string]string{
+			"clusters/prod/apps.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
+				"spec: {path: ./prod, sourceRef: {kind: ExternalArtifact, name: apps}}\n",
+			"clusters/prod/generator.yaml": "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: all, namespace: flux-system}\n" +
+				"spec:\n  sources: [{alias: repo, kind: GitRepository, name: flux-system}]\n  artifacts:\n  - name: apps\n    copy:\n" +
+				"    - {from: \"@repo/shared/**\", to: \"@artifact/base/\"}\n    - {from: \"@repo/apps/prod/**\", to: \"@artifact/prod/\"}\n",
+			"shared/kustomization.yaml": "resources: [web.yaml]", "shared/web.yaml": deployment, "apps/prod/kustomization.yaml": "resources: [../base]",
+			"prod/web.yaml": deployment,
+		}, []string{"Flux cluster clusters/prod clusters-prod", "manifests prod prod"}},
 		"an app of apps, whose first Application no kustomization lists": {map[string]string{
 			"argocd/root.yaml": application("argocd/apps"), "argocd/kustomization.yaml": "resources: [web.yaml]", "argocd/web.yaml": deployment,
 			"argocd/apps/web.yaml": application("web"), "web/web.yaml": deployment,

@@ -88,9 +88,18 @@ func (s *survey) coverFlux() {
 		add(s.locate(sync.at, sync.path), sync.source)
 	}
 	paths := make([]string, len(s.kustomizations))
+	sources := make([]string, len(s.kustomizations))
 	for i, k := range s.kustomizations {
 		given, source := fluxPath(k.object)
-		paths[i] = s.locate(k.at, given)
+		if made := artifactOf(s, k); made != nil {
+			paths[i], sources[i] = made.locate(given), made.source
+			built = append(built, made.directories()...)
+			if paths[i] != "" {
+				built = append(built, paths[i])
+			}
+			continue
+		}
+		paths[i], sources[i] = s.locate(k.at, given), source
 		if source != "" && isWithin(k.at, paths[i]) {
 			add(paths[i], source)
 		}
@@ -100,7 +109,7 @@ func (s *survey) coverFlux() {
 	}
 	parents := s.parents()
 	for i, k := range s.kustomizations {
-		_, source := fluxPath(k.object)
+		source := sources[i]
 		if paths[i] == "" || source == "" {
 			continue // it is in another source
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/render/artifact"
 	"github.com/prerig/prerig/pipeline/source/content"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -29,6 +30,7 @@ type contents struct {
 	releases       []release
 	sources        map[string][]string
 	kustomizations []release // of Flux
+	generators     []release // of artifacts of Flux
 	syncs          []fluxSync
 }
 
@@ -189,6 +191,10 @@ func (c *contents) readManifests(at string, d *directory, name string) {
 		case group == "kustomize.toolkit.fluxcd.io" && meta.Kind == "Kustomization":
 			if o, err := doc.Object(); err == nil {
 				c.kustomizations = append(c.kustomizations, release{at, name, o})
+			}
+		case group == artifact.Group && meta.Kind == artifact.Kind:
+			if o, err := doc.Object(); err == nil {
+				c.generators = append(c.generators, release{at, name, o})
 			}
 		case group == "source.toolkit.fluxcd.io":
 			key := meta.Kind + " " + meta.Name

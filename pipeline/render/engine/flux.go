@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -18,8 +19,10 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/artifact"
 	"github.com/prerig/prerig/pipeline/render/engine/flux"
 	"github.com/prerig/prerig/pipeline/render/engine/release"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // Bounds of a cluster: a prefix that a Kustomization adds to its own name would make new ones without end.
@@ -37,6 +40,8 @@ type fluxUnit struct {
 
 	built, failed bool
 	items         []fn.Item
+	// files are those of the artifact that it builds, nil for those of a repository.
+	files tree.Reader
 }
 
 // fluxObject names a ConfigMap, a Secret or a source.
@@ -52,18 +57,23 @@ type fluxRun struct {
 	// sets are the ResourceSets to expand, expanded those that were.
 	sets     []resourceSet
 	expanded map[fluxObject]int
+	// waiting are the Kustomizations that wait for a generator of artifacts, until late.
+	waiting []waitingKustomization
+	late    bool
+	// left are the Kustomizations that are left to the cluster, with the reasons.
+	left map[string]string
 }
 
 // renderFlux builds what Flux applies to a cluster: the Kustomization at the entry, those in its result, and so on.
 // One that fails is a finding, and has no documents.
 func (w *renderWorker) renderFlux(ctx context.Context) ([]fn.Item, error) {
-	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}, expanded: map[fluxObject]int{}}
+	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}, expanded: map[fluxObject]int{}, left: map[string]string{}}
 	openapi.Schema() // a schema that a kustomization names adds to it
 	r.set = release.New(release.Inputs{Spec: &v1alpha1.Releases{}, Trees: w.request.Repositories})
 	if err := r.addEntry(ctx); err != nil {
 		return nil, err
 	}
-	for more := true; more; more = r.expandSets() {
+	for more := true; more; more = r.expandSets() || (fluxArtifacts{r}).followWaiting() {
 		for unit := r.nextUnit(); unit != nil; unit = r.nextUnit() {
 			r.buildUnit(ctx, unit)
 		}
@@ -96,7 +106,7 @@ func (r *fluxRun) addEntry(ctx context.Context) error {
 		if err != nil {
 			continue // it is reported when the unit is searched for others
 		}
-		if dir, reason := r.directoryOf(entry, k); reason == "" && dir == entry.dir {
+		if dir, _, err := r.directoryOf(entry, k); err == nil && dir == entry.dir {
 			entry.key, entry.k = k.Key(), k
 			break
 		}
@@ -202,7 +212,7 @@ func (r *fluxRun) report(unit *fluxUnit, found ...result.Result) {
 func (r *fluxRun) addReferred(items []fn.Item) error {
 	for _, item := range items {
 		meta, ok := item.Doc.Peek()
-		if ok && !slices.Contains(referredKinds, meta.Kind) && meta.Kind != flux.InputProviderKind {
+		if ok && !slices.Contains(referredKindsOfFlux, meta.Kind) {
 			continue
 		}
 		object, err := r.objectOf(item)
@@ -248,6 +258,13 @@ func (r *fluxRun) followKustomizations(unit *fluxUnit, items []fn.Item) (kept []
 		if err != nil {
 			return nil, err
 		}
+		if object != nil && (fluxArtifacts{r}).waits(object) {
+			r.waiting = append(r.waiting, waitingKustomization{unit, item})
+			if r.w.request.Review {
+				kept = append(kept, item)
+			}
+			continue
+		}
 		if object == nil || !r.followKustomization(unit, object) || r.w.request.Review {
 			kept = append(kept, item)
 			continue
@@ -280,12 +297,19 @@ func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bo
 		}
 		return true
 	}
-	dir, left := r.directoryOf(from, k)
-	if left != "" {
-		r.report(from, release.Finding(result.Warning, object, "", left+"; it is left to Flux, and stays in the result"))
+	dir, files, err := r.directoryOf(from, k)
+	if left := (*leftError)(nil); errors.As(err, &left) {
+		r.left[k.Key()] = left.reason
+		r.report(from, release.Finding(result.Warning, object, "", left.reason+"; it is left to Flux, and stays in the result"))
 		return false
 	}
-	unit := &fluxUnit{key: k.Key(), k: k, dir: dir, depth: from.depth + 1}
+	unit := &fluxUnit{key: k.Key(), k: k, dir: dir, files: files, depth: from.depth + 1}
+	if err != nil {
+		unit.built = true
+		r.addUnit(unit)
+		r.report(unit, release.Finding(result.Error, object, "spec.sourceRef", err.Error()))
+		return true
+	}
 	r.addUnit(unit)
 	switch {
 	case unit.depth > maxFluxDepth:
@@ -298,33 +322,40 @@ func (r *fluxRun) followKustomization(from *fluxUnit, object *release.Object) bo
 	return true
 }
 
-// directoryOf returns the directory that a Kustomization of a unit builds, or why it is left to its controller.
-func (r *fluxRun) directoryOf(from *fluxUnit, k *flux.Kustomization) (dir, left string) {
+// directoryOf returns the directory that a Kustomization of a unit builds, with the files if they are those of an artifact. A leftError is
+// why it is left to its controller.
+func (r *fluxRun) directoryOf(from *fluxUnit, k *flux.Kustomization) (dir string, files tree.Reader, err error) {
 	ref := k.Spec.SourceRef
 	key := dependencyKey(k, ref.Namespace, ref.Name)
 	source := fmt.Sprintf("spec.sourceRef names %s %s", ref.Kind, key)
+	namespace, name, _ := strings.Cut(key, "/")
 	switch {
 	case k.Spec.KubeConfig != nil:
-		return "", "spec.kubeConfig applies it to another cluster"
+		return "", nil, &leftError{"spec.kubeConfig applies it to another cluster"}
 	case k.Spec.Suspend && !r.w.request.Review:
-		return "", "spec.suspend is true, so that only the cluster knows what it has applied"
+		return "", nil, &leftError{"spec.suspend is true, so that only the cluster knows what it has applied"}
+	case ref.Kind == artifact.ExternalKind:
+		files, err = fluxArtifacts{r}.open(namespace, name, 0)
+		if left := (*leftError)(nil); errors.As(err, &left) {
+			return "", nil, &leftError{source + ", and " + left.reason}
+		}
+		return render.CleanPath(k.Spec.Path), files, err
 	case r.w.request.Review && fluxReview{r}.isOwnSource(from, k):
-		return fluxReview{r}.locate(from, k.Spec.Path), ""
+		return fluxReview{r}.locate(from, k.Spec.Path), nil, nil
 	case key == r.w.request.Flux.Source:
-		return render.CleanPath(k.Spec.Path), ""
+		return render.CleanPath(k.Spec.Path), nil, nil
 	case ref.Kind != "GitRepository":
-		return "", source + ", which is not this source (spec.build.flux.source)"
+		return "", nil, &leftError{source + ", which is not this source (spec.build.flux.source)"}
 	}
-	namespace, name, _ := strings.Cut(key, "/")
 	object := r.objects[fluxObject{ref.Kind, namespace, name}]
 	if object == nil {
-		return "", source + ", which is not among the objects of the tree (if it is this source, name it in spec.build.flux.source)"
+		return "", nil, &leftError{source + ", which is not among the objects of the tree (if it is this source, name it in spec.build.flux.source)"}
 	}
 	root, err := r.set.FindRepository(object)
 	if err != nil {
-		return "", source + ": " + err.Error()
+		return "", nil, &leftError{source + ": " + err.Error()}
 	}
-	return path.Join(root, render.CleanPath(k.Spec.Path)), ""
+	return path.Join(root, render.CleanPath(k.Spec.Path)), nil, nil
 }
 
 // checkDependencies finds Kustomizations that wait for each other, which Flux never applies, and names dependencies

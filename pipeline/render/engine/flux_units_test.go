@@ -56,6 +56,31 @@ var fluxUnits = map[string]struct {
 		},
 		units: map[string]string{"flux-system/entry": "ConfigMap m", "flux-system/web": "Deployment web"},
 	},
+	"artifacts of a generator that a later unit has": {
+		files: map[string]string{
+			"clusters/prod/a.yaml": strings.Replace(fluxKustomization("apps", "web", ""), "{kind: GitRepository, name: flux-system}", "{kind: ExternalArtifact, name: web-app}", 1) +
+				strings.Replace(fluxKustomization("far", "web", ""), "{kind: GitRepository, name: flux-system}", "{kind: ExternalArtifact, name: far}", 1) +
+				fluxKustomization("generators", "generators", ""),
+			"generators/g.yaml": "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: all, namespace: flux-system}\nspec:\n" +
+				"  sources: [{alias: repo, kind: GitRepository, name: flux-system}]\n  pathPattern: \"@repo/tenants/{team}\"\n  artifacts:\n  - name: \"{team}-app\"\n    copy:\n" +
+				"    - {from: \"@repo/tenants/{team}/**\", to: \"@artifact/{team}/\", exclude: [\"*.md\"]}\n",
+			"tenants/web/kustomization.yaml": "resources: [web.yaml]\nnamePrefix: a-\n", "tenants/web/web.yaml": fluxDeployment, "web/wrong.yaml": fluxMap("wrong", "  a: b\n"),
+		},
+		units:    map[string]string{"flux-system/flux-system": "Kustomization far", "flux-system/generators": "ArtifactGenerator all", "flux-system/apps": "Deployment a-web"},
+		warnings: []string{"Kustomization flux-system/far: spec.sourceRef names ExternalArtifact flux-system/far, and no ArtifactGenerator among the objects of the tree makes it; it is left to Flux"},
+	},
+	"a chart with values of its own in an artifact": {
+		change: func(r *render.Request) { r.Releases = releasesRequest("").Releases },
+		files: map[string]string{
+			"clusters/prod/a.yaml": "apiVersion: source.extensions.fluxcd.io/v1beta1\nkind: ArtifactGenerator\nmetadata: {name: all, namespace: flux-system}\nspec:\n" +
+				"  sources: [{alias: repo, kind: GitRepository, name: flux-system}]\n  artifacts:\n  - name: chart\n    copy:\n    - {from: \"@repo/charts/own/\", to: \"@artifact/\"}\n" +
+				"    - {from: \"@repo/prod.yaml\", to: \"@artifact/own/values.yaml\", strategy: Merge}\n---\n" +
+				"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: flux-system}\nspec: {interval: 1h, chartRef: {kind: ExternalArtifact, name: chart}}\n",
+			"charts/own/Chart.yaml": "apiVersion: v2\nname: own\nversion: 1.0.0\n", "charts/own/values.yaml": "name: plain\n", "prod.yaml": "name: merged\n",
+			"charts/own/templates/m.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"{{ .Values.name }}\"}\n",
+		},
+		units: map[string]string{"flux-system/flux-system": "ArtifactGenerator all, ConfigMap merged"},
+	},
 	"variables of a unit that is built later": {
 		files: map[string]string{
 			"clusters/prod/a.yaml": fluxKustomization("apps", "app", "  dependsOn: [{name: vars}]\n  postBuild: {substituteFrom: [{kind: ConfigMap, name: vars}]}\n"),

@@ -6,6 +6,7 @@ package engine
 import (
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -99,6 +100,11 @@ func (r fluxReview) describeUnits() (out []render.Unit) {
 			one.Outlived = "its spec.prune is not true"
 		}
 		out = append(out, one)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.left)) {
+		if r.byKey[name] == nil {
+			out = append(out, render.Unit{Name: name, Kind: kustomizev1.KustomizationKind, Left: r.left[name]})
+		}
 	}
 	return out
 }

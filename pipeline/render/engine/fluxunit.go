@@ -33,7 +33,7 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 		}
 	}()
 	kustomize := r.w.kustomize
-	source := r.artifactOf(unit)
+	source := fluxArtifacts{r}.artifactOf(unit)
 	info, err := source.Lookup(unit.dir)
 	if err == nil && !info.Dir {
 		err = fmt.Errorf("%s is not a directory", unit.dir)
@@ -75,30 +75,6 @@ func (r *fluxRun) buildItems(ctx context.Context, unit *fluxUnit) (err error) {
 	}
 	unit.items, err = kustomize.resourceItems(files, objects)
 	return err
-}
-
-// artifactOf returns the files as Flux has them when it builds a unit: without those that its GitRepository ignores.
-func (r *fluxRun) artifactOf(unit *fluxUnit) tree.Reader {
-	key, root := r.w.request.Flux.Source, "."
-	if unit.k != nil {
-		ref := unit.k.Spec.SourceRef
-		key = dependencyKey(unit.k, ref.Namespace, ref.Name)
-	}
-	namespace, name, _ := strings.Cut(key, "/")
-	object := r.objects[fluxObject{"GitRepository", namespace, name}]
-	if object == nil {
-		return flux.NewArtifact(r.w.files, root, "")
-	}
-	if key != r.w.request.Flux.Source {
-		if found, err := r.set.FindRepository(object); err == nil {
-			root = found
-		}
-	}
-	ignore := ""
-	if spec, ok := object.Value["spec"].(map[string]any); ok {
-		ignore, _ = spec["ignore"].(string)
-	}
-	return flux.NewArtifact(r.w.files, root, ignore)
 }
 
 // fieldError is an error about a field of the unit's Kustomization, or of the pipeline's where it has none.
@@ -226,7 +202,7 @@ func (r *fluxRun) renderUnitReleases(ctx context.Context) error {
 	if r.w.request.Releases == nil {
 		return nil
 	}
-	run, err := r.w.newReleaseRun(ctx, func(err error) error { return err })
+	run, err := r.w.newReleaseRun(ctx, func(err error) error { return err }, r)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func (r *releaseRun) recordMissingCharts(ctx context.Context, object *release.Ob
 		r.wantChart(object, one.Field, render.ChartReference{Repository: one.Repository, Name: one.Name, Range: one.Range, Where: one.Where, Needed: true})
 	}
 	for _, local := range rendered.Local {
-		found, err := reference.FindMissing(ctx, r.w.files, local)
+		found, err := reference.FindMissing(ctx, r.files, local)
 		if err != nil {
 			return err
 		}

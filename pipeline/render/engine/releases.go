@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/flux"
 	"github.com/prerig/prerig/pipeline/render/engine/release"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // maxReleaseDepth bounds releases whose charts make releases, such as an app of apps.
@@ -33,23 +34,29 @@ type releaseRun struct {
 	results result.Results
 	explain func(error) error // of what was read
 	unit    *render.Unit      // the Application that was rendered last
+	files   *tree.Mounts      // those of the build, with artifacts
 }
 
 // newReleaseRun returns a run with the objects that the request names beside those of the build. explain explains errors of what was
-// read.
-func (w *renderWorker) newReleaseRun(ctx context.Context, explain func(error) error) (*releaseRun, error) {
+// read; ofFlux is the run whose HelmReleases are rendered, or nil.
+func (w *renderWorker) newReleaseRun(ctx context.Context, explain func(error) error, ofFlux *fluxRun) (*releaseRun, error) {
 	beside, err := w.readReferencedObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion, !w.request.Review), beside: beside, explain: explain}
+	r := &releaseRun{w: w, scopes: newScopes(w.request.Releases.KubeVersion, !w.request.Review), beside: beside, explain: explain, files: tree.NewMounts(w.files)}
 	inputs := release.Inputs{
-		Spec: w.request.Releases, Files: boundedAliases{w.files}, Archives: lockedCharts(w.request.Charts), Trees: w.request.Repositories,
+		Spec: w.request.Releases, Files: boundedAliases{r.files}, Archives: lockedCharts(w.request.Charts), Trees: w.request.Repositories,
 		Warn:           w.response.AddWarning,
 		BuildKustomize: w.kustomize.renderTexts,
 	}
 	if flux := w.request.Flux; flux != nil {
 		inputs.Own, inputs.Substituted = flux.Source, true
+	}
+	if ofFlux != nil {
+		inputs.MountArtifact = func(namespace, name string) (root, chart string, err error) {
+			return fluxArtifacts{ofFlux}.mountChart(r.files, namespace, name)
+		}
 	}
 	r.set = release.New(inputs)
 	return r, nil
@@ -61,7 +68,7 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item, expl
 	if w.request.Releases == nil || w.response.Type == v1alpha1.BuildFlux {
 		return items, nil
 	}
-	r, err := w.newReleaseRun(ctx, explain)
+	r, err := w.newReleaseRun(ctx, explain, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type endPair struct {
 	failed        string  // why parts of it cannot
 	// mended are the units that could not be rendered at the first end: what they had is unknown.
 	mended []string
+	// remarks are about what is left to the cluster at one end.
+	remarks []Remark
 	// build has the files to compare; nil with err.
 	build *pairing.Build
 }
@@ -85,6 +87,7 @@ func (e *endPair) keepFailed() {
 	}
 	e.build.After = withoutNil(e.after.Files)
 	e.leaveOutMended()
+	e.remarks = e.leaveOutLeft()
 	failed, _ := failedParts(e.after, e.before)
 	if len(failed) == 0 {
 		return

@@ -69,6 +69,7 @@ func isOfFlux(o render.Object) bool { return strings.HasSuffix(o.Group(), ".tool
 func remarksOf(e *endPair) (out []Remark) {
 	out = append(suspensions(e.sides[0], e.sides[1]), sourceRemarks(e.after.Entry, e.sides[0], e.sides[1])...)
 	out = append(out, missingRemarks(e.before, e.after)...)
+	out = append(out, e.remarks...)
 	for i := range out {
 		out[i].Pipeline = e.key()
 	}

@@ -96,7 +96,7 @@ func (s side) unrenderedRefs(e catalog.Entry, o render.Object) (out []string) {
 	switch {
 	case !isOfFlux(o):
 	case o.Kind == "Kustomization":
-		if _, rendered := s.units[o.Namespace+"/"+o.Name]; !rendered {
+		if unit, known := s.units[o.Namespace+"/"+o.Name]; !known || unit.Left != "" {
 			out = append(out, refName(spec()["sourceRef"], o.Namespace, ""))
 		}
 	case o.Kind == "HelmRelease" && !rendersRelease(e, o):

@@ -28,6 +28,15 @@ type Artifact struct {
 	root  string
 	spec  []gitignore.Pattern
 	known map[string][]gitignore.Pattern // by directory, with those of the directories above it
+	// generated reports that the defaults alone count, as in the artifacts that source-watcher makes (its internal/builder).
+	generated bool
+}
+
+// NewGenerated returns the files of an artifact that a generator has composed, without what is ignored by default.
+func NewGenerated(files tree.Reader) *Artifact {
+	a := NewArtifact(files, ".", "")
+	a.generated = true
+	return a
 }
 
 // NewArtifact returns the files of a repository, whose root is a directory of the tree, without what is ignored. ignore is spec.ignore of
@@ -97,6 +106,9 @@ func (a *Artifact) check(name string, dir bool) error {
 
 // patternsOf returns the patterns of the .sourceignore files of a directory of the repository, and of those above it.
 func (a *Artifact) patternsOf(dir string) ([]gitignore.Pattern, error) {
+	if a.generated {
+		return nil, nil
+	}
 	if known, ok := a.known[dir]; ok {
 		return known, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/artifact"
 	"github.com/prerig/prerig/pipeline/render/engine/helmchart"
 )
 
@@ -123,6 +124,13 @@ func (s *Set) findFluxChart(o *Object, hr *helmv2.HelmRelease) (*foundChart, err
 			found.of, found.field = o, at
 		}
 		return found, err
+	}
+	if ref.Kind == artifact.ExternalKind && s.in.MountArtifact != nil {
+		root, chart, err := s.in.MountArtifact(namespace, ref.Name)
+		if err != nil {
+			return nil, errorAboutField(o, at+".name", "the chart of %s %s/%s is not in the tree: %v; %s", ref.Kind, namespace, ref.Name, err, keepHint)
+		}
+		return &foundChart{of: o, field: at + ".name", root: root, path: chart}, nil
 	}
 	return nil, errorAboutField(o, at+".kind", "a chart of kind %s cannot be found in the tree; name an OCIRepository or a HelmChart, %s", ref.Kind, keepHint)
 }

@@ -59,6 +59,9 @@ type Inputs struct {
 	BuildKustomize func(ctx context.Context, files tree.Reader, at string) ([]string, error)
 	// Own is NAMESPACE/NAME of the GitRepository that is the source itself; "" where none does.
 	Own string
+	// MountArtifact makes an ExternalArtifact part of Files, and returns its root there and the directory of the chart in it; nil
+	// without Flux.
+	MountArtifact func(namespace, name string) (root, chart string, err error)
 	// Substituted reports whether the variables of Flux have their values, so that what looks like one is text.
 	Substituted bool
 }
