@@ -77,7 +77,7 @@ func (a *admitRun) askCluster(ctx context.Context, config *rest.Config, pods []r
 			continue
 		}
 		group.Go(func() error {
-			answer, err := dryRuns.Create(ctx, sentPod(p.Created))
+			answer, err := dryRuns.Create(ctx, sentPod(p.Created, p.Ref.Kind))
 			if err != nil {
 				return err
 			}
@@ -96,41 +96,65 @@ func (a *admitRun) askCluster(ctx context.Context, config *rest.Config, pods []r
 // ownerID is the uid of owners in dry runs. The API server requires one.
 const ownerID = "00000000-0000-0000-0000-000000000000"
 
-// sentPod returns a pod as the API server takes it.
-func sentPod(created map[string]any) map[string]any {
+// numberBetween is what the name of the object between a workload of a kind and its pods ends in. It is a made-up one.
+var numberBetween = map[string]string{"Deployment": "-5d8f7c9b6d", "CronJob": "-29012345"}
+
+// hashLabel has the number in the labels of a Deployment's pods. By it a mesh finds the Deployment.
+const hashLabel = "pod-template-hash"
+
+// sentPod returns a pod of a workload as the API server takes it.
+func sentPod(created map[string]any, kind string) map[string]any {
 	pod := maps.Clone(created)
 	metadata, _ := pod["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
 	owners, _ := metadata["ownerReferences"].([]any)
+	number := numberBetween[kind]
 	var sent []any
 	for _, o := range owners {
 		owner, _ := o.(map[string]any)
 		owner = maps.Clone(owner)
 		owner["uid"] = ownerID
+		owner["name"] = fmt.Sprint(owner["name"]) + number
 		sent = append(sent, owner)
 	}
 	if len(sent) > 0 {
 		metadata["ownerReferences"] = sent
 	}
+	if number != "" {
+		metadata["generateName"] = strings.TrimSuffix(fmt.Sprint(metadata["generateName"]), "-") + number + "-"
+	}
+	if kind == "Deployment" {
+		labels, _ := metadata["labels"].(map[string]any)
+		labels = maps.Clone(labels)
+		if labels == nil {
+			labels = map[string]any{}
+		}
+		labels[hashLabel] = number[1:]
+		metadata["labels"] = labels
+	}
 	pod["metadata"] = metadata
 	return pod
 }
 
-// comparablePod returns labels, annotations and the spec of a pod, without the letters that an API server draws.
+// comparablePod returns labels, annotations and the spec of a pod, without the letters that an API server draws and the made-up numbers.
 func comparablePod(pod map[string]any) map[string]any {
 	metadata, _ := pod["metadata"].(map[string]any)
 	kept := map[string]any{}
 	for _, key := range []string{"labels", "annotations"} {
-		if v, ok := metadata[key]; ok {
+		if v, ok := metadata[key].(map[string]any); ok {
+			v, _ = withoutDrawnNames(v).(map[string]any)
 			kept[key] = v
+			if key == "labels" && v[hashLabel] == numberBetween["Deployment"][1:] {
+				delete(v, hashLabel)
+			}
 		}
 	}
 	spec, _ := withoutDrawnNames(pod["spec"]).(map[string]any)
 	return map[string]any{"metadata": kept, "spec": spec}
 }
 
-// withoutDrawnNames replaces the letters that an API server draws for the volume of the account's token. Whole numbers
-// are as the predicted pod has them.
+// withoutDrawnNames replaces the letters that an API server draws for the volume of the account's token, and removes the made-up numbers of
+// names. Whole numbers are as the predicted pod has them.
 func withoutDrawnNames(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -151,6 +175,10 @@ func withoutDrawnNames(v any) any {
 		if drawn, ok := strings.CutPrefix(v, fields.TokenVolume); ok && len(drawn) == len(fields.DrawnSuffix) {
 			return fields.TokenVolume + fields.DrawnSuffix
 		}
+		for _, number := range numberBetween {
+			v = strings.ReplaceAll(v, number, "")
+		}
+		return v
 	}
 	return v
 }

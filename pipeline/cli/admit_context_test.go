@@ -107,7 +107,8 @@ func answerAsAPIServer(t *testing.T, w http.ResponseWriter, r *http.Request, sta
 		}
 		metadata, _ := pod["metadata"].(map[string]any)
 		owners, _ := metadata["ownerReferences"].([]any)
-		if metadata["generateName"] != "web-" || len(owners) != 1 || owners[0].(map[string]any)["uid"] == "" {
+		owner, _ := owners[0].(map[string]any)
+		if metadata["generateName"] != "web-5d8f7c9b6d-" || owner["kind"] != "ReplicaSet" || owner["name"] != "web-5d8f7c9b6d" || owner["uid"] == "" {
 			t.Errorf("the pod that is sent has the metadata %v", metadata)
 		}
 		delete(metadata, "labels")

@@ -98,6 +98,7 @@ func wholePods(admitted *render.Admitted) ([]render.AdmittedPod, error) {
 		if err := json.Unmarshal([]byte(shapes[p.Shape-1].Text(p.Values)), &out[i]); err != nil {
 			return nil, fmt.Errorf("reading a pod of a shape: %w", err)
 		}
+		out[i].Shape = p.Shape
 	}
 	return out, nil
 }

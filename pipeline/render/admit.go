@@ -65,7 +65,8 @@ type AdmittedPod struct {
 	Created map[string]any `json:"created,omitempty"`
 	// Live is the answer of a cluster; nil if none was asked.
 	Live *LivePod `json:"live,omitempty"`
-	// Shape is the number of the shape, from 1, that the pod is made of with these Values; 0 for none. Its other fields are empty then.
+	// Shape is the number of the shape, from 1, that the pod is made of with these Values; 0 for none. Its other fields are empty as long as
+	// there are Values.
 	Shape  int      `json:"shape,omitempty"`
 	Values []string `json:"values,omitempty"`
 }

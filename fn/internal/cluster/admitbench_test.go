@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -71,19 +72,25 @@ func newAdmitBench(t *testing.T, namespaces int) *admitBench {
 	}
 	for range namespaces {
 		s := b.maker.set()
-		for _, o := range s.objects {
-			_, err := b.Create(t.Context(), converted(t, o))
-			switch {
-			case apierrors.IsInvalid(err): // a policy that does not compile, for example
-				t.Logf("left out: %v", err)
-			case err != nil:
-				t.Fatalf("%s %v: %v", o["kind"], o["metadata"], err)
-			}
-		}
+		b.createAll(t, s.objects)
 		b.sets = append(b.sets, s)
 	}
 	b.awaitMutation(t, "mark")
 	return b
+}
+
+// createAll creates objects, but for policies that the API server does not take.
+func (b *admitBench) createAll(t *testing.T, objects []map[string]any) {
+	t.Helper()
+	for _, o := range objects {
+		_, err := b.Create(t.Context(), converted(t, o))
+		switch {
+		case apierrors.IsInvalid(err): // a policy that does not compile, for example
+			t.Logf("left out: %v", err)
+		case err != nil:
+			t.Fatalf("%s %v: %v", o["kind"], o["metadata"], err)
+		}
+	}
 }
 
 // converted returns an object as the API's decoder makes it.
@@ -155,20 +162,25 @@ func (b *admitBench) capture(t *testing.T) string {
 // admit runs prerig admit over pods, with the objects of a directory.
 func (b *admitBench) admit(t *testing.T, cluster string, pods []*unstructured.Unstructured) []admitted {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "pods.yaml")
-	var text bytes.Buffer
+	var texts []string
 	for _, pod := range pods {
 		one, err := pod.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		text.WriteString("---\n")
-		text.Write(one)
+		texts = append(texts, string(one))
 	}
-	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+	return b.admitTexts(t, cluster, texts, "--why", "--as", "administrator", "--as-group", "system:masters")
+}
+
+// admitTexts runs prerig admit over documents that have one pod each.
+func (b *admitBench) admitTexts(t *testing.T, cluster string, texts []string, flags ...string) []admitted {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pods.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(texts, "\n---\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"admit", "--why", "-o", "json", "--pod-node-selector", "--as", "administrator", "--as-group", "system:masters", "--cluster", cluster}
+	args := append([]string{"admit", "-o", "json", "--pod-node-selector", "--cluster", cluster}, flags...)
 	if b.policy != "" {
 		args = append(args, "-p", b.policy)
 	} else {
@@ -184,8 +196,8 @@ func (b *admitBench) admit(t *testing.T, cluster string, pods []*unstructured.Un
 	if err := json.Unmarshal(out.Bytes(), &answers); err != nil {
 		t.Fatal(err)
 	}
-	if len(answers) != len(pods) {
-		t.Fatalf("%d answers for %d pods\n%s", len(answers), len(pods), errs.String())
+	if len(answers) != len(texts) {
+		t.Fatalf("%d answers for %d pods\n%s", len(answers), len(texts), errs.String())
 	}
 	return answers
 }

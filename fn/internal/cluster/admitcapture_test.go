@@ -80,7 +80,7 @@ func TestCaptureReplacesTheCluster(t *testing.T) {
 	got := b.admit(t, first, pods)
 	equal := 0
 	for i, pod := range pods {
-		if compareAdmitted(t, b.Cluster, pod, got[i]) == outcomeEqual {
+		if compareAdmitted(t, b.client, pod, got[i]) == outcomeEqual {
 			equal++
 		}
 	}

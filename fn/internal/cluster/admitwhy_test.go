@@ -83,7 +83,7 @@ func (b *admitBench) compared(t *testing.T, pods []*unstructured.Unstructured) [
 	got := b.admit(t, b.capture(t), pods)
 	out := make([]*admitted, len(pods))
 	b.each(t, len(pods), func(i int) {
-		if compareAdmitted(t, b.Cluster, pods[i], got[i]) == outcomeEqual {
+		if compareAdmitted(t, b.client, pods[i], got[i]) == outcomeEqual {
 			out[i] = &got[i]
 		}
 	})

@@ -117,6 +117,7 @@ type predicted struct {
 	file     map[string]any // the pod as it is written
 	*chain.Admission
 	trace *chain.Trace
+	made  *madeUp // whose pod it is; nil for others
 	// unread is the reason for which the pod cannot be read, and injection what the injection decided.
 	unread, injection string
 	// injectedBy is the cause of what the injection has changed; empty if it has changed nothing.
@@ -143,6 +144,11 @@ func (p *prediction) beginObjects(ctx context.Context, objects []gate.Object) {
 
 // complete runs the webhooks for pods that have passed the steps before, and the second round for all.
 func (p *prediction) complete(ctx context.Context, called, all []*predicted) error {
+	for _, one := range called {
+		if one.made != nil && one.Admission != nil && p.webhooks.injector != nil {
+			one.made.seeAdded(one.Pod, one.file)
+		}
+	}
 	if err := p.webhooks.call(ctx, p.admissionCheck, called); err != nil {
 		return err
 	}
@@ -171,7 +177,7 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 		return one
 	}
 	one.Admission = p.chain.New(r, one.trace)
-	if p.made != nil {
+	if one.made = p.made; one.made != nil {
 		one.Seen = p.made.see
 	}
 	p.first(ctx, one)

@@ -39,9 +39,11 @@ type alikeness struct {
 	pinnedLabels map[string]bool
 	// facts are what is known of each namespace, beside its name.
 	facts map[string]string
-	// bounds are the amounts of LimitRanges, with which those of pods are compared, and sums reports whether the latter are added up.
-	bounds []resource.Quantity
-	sums   bool
+	// bounds are the amounts of LimitRanges, with which those of pods are compared, and sums reports whether the latter are added up. least and
+	// most are the closest bounds of each resource outside of which a pod is rejected.
+	bounds      []resource.Quantity
+	sums        bool
+	least, most map[string]resource.Quantity
 	// count is how many workloads have made-up values.
 	count int
 	// always has each workload admitted in both ways.
@@ -53,6 +55,7 @@ func newAlikeness(p *prediction, group *admitGroup) *alikeness {
 	a := &alikeness{
 		prediction: p, admitGroup: group, touches: &policy.Touches{}, facts: map[string]string{}, always: sharesAlways(),
 		pinned: map[shape.Field]bool{}, pinnedLabels: map[string]bool{},
+		least: map[string]resource.Quantity{}, most: map[string]resource.Quantity{},
 	}
 	if len(group.candidates) == 0 {
 		return a
@@ -88,11 +91,34 @@ func (a *alikeness) readBounds(c *chain.Cluster) {
 			for _, item := range one.Items {
 				a.sums = a.sums || item.Type == corev1.LimitTypePod || len(item.MaxLimitRequestRatio) > 0
 				add(item.Min, item.Max, item.Default, item.DefaultRequest)
+				a.readRejected(item)
 			}
 		}
 	}
 	slices.SortFunc(a.bounds, func(x, y resource.Quantity) int { return x.Cmp(y) })
 	a.bounds = slices.CompactFunc(a.bounds, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+}
+
+// readRejected notes which amounts are rejected.
+func (a *alikeness) readRejected(item corev1.LimitRangeItem) {
+	for name, q := range item.Min {
+		if known, ok := a.least[string(name)]; !ok || q.Cmp(known) > 0 {
+			a.least[string(name)] = q
+		}
+	}
+	for name, q := range item.Max {
+		if known, ok := a.most[string(name)]; !ok || q.Cmp(known) < 0 {
+			a.most[string(name)] = q
+		}
+	}
+}
+
+// mayReject reports whether a pod may be rejected for an amount of a resource. The API server names equal amounts once.
+func (a *alikeness) mayReject(name, amount string) bool {
+	q, err := resource.ParseQuantity(amount)
+	least, hasLeast := a.least[name]
+	most, hasMost := a.most[name]
+	return err != nil || hasLeast && q.Cmp(least) < 0 || hasMost && q.Cmp(most) > 0
 }
 
 // marker begins what is added to the key of a scan.
@@ -163,7 +189,9 @@ func (a *alikeness) namespaceFacts(name string) string {
 	c := a.chain
 	var own any
 	if ns := c.Namespaces[name]; ns != nil {
-		own = []any{withoutName(ns.Labels), ns.Annotations}
+		nameless := *ns
+		nameless.Name, nameless.Labels = "", withoutName(ns.Labels)
+		own = nameless
 	}
 	text, err := json.Marshal([]any{own, c.LimitRanges[name], c.Quotas[name]})
 	known = string(text)
@@ -217,7 +245,7 @@ func (a *alikeness) addSlots(out *seen, s *shape.Scan, text string) bool {
 			unit := unitAt(text, slot.End)
 			order, ok := a.orderOf(v + unit)
 			s.Key = append(append(s.Key, marker...), order...)
-			fixed = fixed || !ok
+			fixed = fixed || !ok || a.mayReject(labelKey(text, slot.Start), v+unit)
 			out.values[slot.Value] = v + unit
 		case shape.ObjectLabel, shape.Selected, shape.Label:
 			key := labelKey(text, slot.Start)

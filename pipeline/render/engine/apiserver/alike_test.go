@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/policies"
 )
 
 // In these tests each workload is admitted in both ways, and a difference is an error of Admit.
@@ -52,11 +53,11 @@ spec:
 }
 
 // admitAlike returns the pods of workloads.
-func admitAlike(t *testing.T, why bool, workloads, cluster string) []render.AdmittedPod {
+func admitAlike(t *testing.T, why bool, workloads, cluster string, policies ...[]byte) []render.AdmittedPod {
 	t.Helper()
 	request := &render.AdmitRequest{Why: why, Catalog: documentsOf(t, "cluster.yaml", cluster)}
 	request.Options.KubernetesVersion = "1.36"
-	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", workloads)}}
+	request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", workloads), Policies: policies}}
 	admitted, err := Admit(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +157,70 @@ func TestSelectorsThatReadAreSeen(t *testing.T) {
 		pods := admitAlike(t, false, alikeWorkloads(12), bound)
 		if shapes, shared := shapesOf(pods); shapes != 3 || shared != 12 {
 			t.Errorf("%s: %d shapes of %d pods, want one of each team", selector, shapes, shared)
+		}
+	}
+}
+
+// TestLabelsOfTheInjectionAreSeen: a policy selects pods by a label that the injection derives from another one.
+func TestLabelsOfTheInjectionAreSeen(t *testing.T) {
+	t.Parallel()
+	istio, ok := policies.Get("istio")
+	if !ok {
+		t.Fatal("no policy istio")
+	}
+	cluster := `{apiVersion: v1, kind: Namespace, metadata: {name: team-1, labels: {istio-injection: enabled}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: v}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations: [{expression: "false", message: never}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: v}
+spec:
+  policyName: v
+  validationActions: [Deny]
+  matchResources: {objectSelector: {matchLabels: {service.istio.io/canonical-name: web-4}}}
+`
+	rejected := 0
+	for _, pod := range admitAlike(t, false, strings.NewReplacer("team-0", "team-1", "team-2", "team-1").Replace(alikeWorkloads(9)), cluster, istio) {
+		if pod.Rejected != "" {
+			rejected++
+		}
+	}
+	if rejected != 1 {
+		t.Errorf("%d pods are rejected, want that of web-4 alone", rejected)
+	}
+}
+
+// TestFieldsOfNamespacesAreSeen: a policy reads another field of the namespace than labels and annotations.
+func TestFieldsOfNamespacesAreSeen(t *testing.T) {
+	t.Parallel()
+	policy := mutating("p", "", `[JSONPatch{op: "add", path: "/metadata/labels/z", value: has(namespaceObject.metadata.finalizers) ? "a" : "b"}]`)
+	cluster := strings.Replace(alikeCluster, "{name: team-1,", "{name: team-1, finalizers: [example.com/kept],", 1)
+	for i, pod := range admitAlike(t, false, alikeWorkloads(12), cluster+policy) {
+		if got, want := podField(pod.Pod, "metadata", "labels", "z"), []string{"a", "b", "b"}[i%3]; got != want {
+			t.Errorf("workload %d has %v, want %s", i, got, want)
+		}
+	}
+}
+
+// TestRejectedAmountsAreSeen: the API server names an amount of two containers once.
+func TestRejectedAmountsAreSeen(t *testing.T) {
+	t.Parallel()
+	var workloads string
+	for i, amounts := range [][2]string{{"3100m", "3500m"}, {"3300m", "3300m"}, {"3400m", "3700m"}} {
+		one := strings.NewReplacer("web-1", fmt.Sprintf("web-%d", i), "11m", amounts[0]).Replace(alikeWorkloads(1))
+		workloads += one + fmt.Sprintf("      - name: side\n        image: side:1\n        resources: {requests: {cpu: %[1]s}}\n", amounts[1])
+	}
+	workloads = strings.NewReplacer("{requests: {cpu: ", "\n          requests:\n            cpu: ", "}}", "").Replace(workloads)
+	limits := `{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: team-1}, spec: {limits: [{type: Container, max: {cpu: 2}}]}}`
+	for i, pod := range admitAlike(t, false, workloads, limits) {
+		if named := strings.Count(pod.Rejected, "cpu usage"); named != []int{2, 1, 2}[i] {
+			t.Errorf("workload %d: %s", i, pod.Rejected)
 		}
 	}
 }

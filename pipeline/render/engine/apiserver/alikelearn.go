@@ -130,6 +130,7 @@ func isChecked(values []string) bool {
 
 // learn makes the mould of the pods of a group, and reports whether it yields the pod of the first one.
 func (a *alikeness) learn(g *likeness) bool {
+	g.made.seeOrder(g.pod.Missing)
 	if a.pinRead(g.made) {
 		return false
 	}

@@ -212,9 +212,42 @@ func (m *madeUp) seeValue(v any, path []any) {
 			if made == "" || !strings.Contains(v, made) || !m.touches.Reads(path) {
 				continue
 			}
-			if key := labelAt(path); key != "" {
+			key := labelAt(path)
+			if key != "" {
 				m.labels[key] = true
-			} else {
+			}
+			if key == "" || !m.holdsLabel(n, key) {
+				m.read[n] = true
+			}
+		}
+	}
+}
+
+// holdsLabel reports whether the workload has a value as a label of a key. The pod may have it as that of another key, from a webhook.
+func (m *madeUp) holdsLabel(value int, key string) bool {
+	return slices.ContainsFunc(m.slots, func(s madeSlot) bool { return s.Value == value && s.label == key })
+}
+
+// seeAdded notes whether policies have added containers to those of the file: the injection sorts them by their names.
+func (m *madeUp) seeAdded(pod *corev1.Pod, file map[string]any) {
+	spec, _ := file["spec"].(map[string]any)
+	for key, containers := range map[string][]corev1.Container{"containers": pod.Spec.Containers, "initContainers": pod.Spec.InitContainers} {
+		if list, _ := spec[key].([]any); len(list) == len(containers) {
+			continue
+		}
+		for _, slot := range m.slots {
+			if slot.Field == shape.Container && m.values[slot.Value] != "" {
+				m.read[slot.Value] = true
+			}
+		}
+	}
+}
+
+// seeOrder notes which values are in what an order decides: the texts about that are sorted.
+func (m *madeUp) seeOrder(missing []string) {
+	for _, text := range missing {
+		for n, made := range m.values {
+			if made != "" && strings.HasPrefix(text, "the order of ") && strings.Contains(text, made) {
 				m.read[n] = true
 			}
 		}

@@ -49,11 +49,16 @@ const (
 // ReadsLabel reports whether a selector may read a label of pods.
 func (t *Touches) ReadsLabel(key string) bool { return strings.Contains(t.selectors.String(), key) }
 
-// Any reports whether an expression may read anything.
-func (t *Touches) Any() bool { return t.All || len(t.touched) > 0 }
+// Any reports whether an expression or selector may read anything.
+func (t *Touches) Any() bool { return t.All || len(t.touched) > 0 || t.selectors.Len() > 0 }
 
-// Reads reports whether an expression may read the value at a path of the pod. An index is written as a number.
+// Reads reports whether an expression or selector may read the value at a path of the pod. An index is written as a number.
 func (t *Touches) Reads(path []any) bool {
+	if len(path) == 3 && path[0] == "metadata" && path[1] == "labels" {
+		if key, ok := path[2].(string); ok && t.ReadsLabel(key) {
+			return true
+		}
+	}
 	return t.All || slices.ContainsFunc(t.touched, func(one touch) bool { return one.root == "object" && one.covers(path) })
 }
 
@@ -115,6 +120,9 @@ func (t *Touches) addResources(m *admissionv1.MatchResources) {
 func (t *Touches) addSelectors(namespaces, objects *metav1.LabelSelector) {
 	text, err := json.Marshal(namespaces)
 	t.Namespace = t.Namespace || err != nil || strings.Contains(string(text), corev1.LabelMetadataName)
+	if objects == nil {
+		return
+	}
 	text, err = json.Marshal(objects)
 	t.All = t.All || err != nil
 	t.selectors.Write(text)

@@ -4,6 +4,7 @@
 package request
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -41,6 +42,9 @@ var controllers = map[schema.GroupKind]string{
 	{Group: "batch", Kind: "CronJob"}:    "job-controller",
 }
 
+// makers are the kinds of the objects between some workloads and their pods.
+var makers = map[string]string{"Deployment": "ReplicaSet", "CronJob": "Job"}
+
 // defaultPods sets the defaults of a pod or of a pod template.
 func (m *Maker) defaultPods(object map[string]any, kind schema.GroupVersionKind) {
 	if kind == PodKind.GroupVersionKind {
@@ -77,7 +81,7 @@ func NewPod(object map[string]any, t workload.Template) map[string]any {
 	}
 	owner := t.Owner
 	made["ownerReferences"] = []any{map[string]any{
-		"apiVersion": owner.APIVersion, "kind": owner.Kind, "name": name, "uid": "", "controller": true, "blockOwnerDeletion": true,
+		"apiVersion": owner.APIVersion, "kind": cmp.Or(makers[owner.Kind], owner.Kind), "name": name, "uid": "", "controller": true, "blockOwnerDeletion": true,
 	}}
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": t.Pod["spec"]}
 }
