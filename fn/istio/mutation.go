@@ -4,7 +4,7 @@
 package istio
 
 import (
-	"maps"
+	"slices"
 	"text/template"
 	"text/template/parse"
 )
@@ -16,22 +16,28 @@ type variableUse struct {
 	values map[string][]*parse.PipeNode
 	// assigned are variables that are assigned to, and ranged those that a range declares or assigns to.
 	assigned, ranged map[string]bool
-	// keys are variables that hold keys of ranges at the place that the walk has reached.
-	keys map[string]bool
+	// scope are the variables that are declared at the place that the walk has reached, the last declared at the end.
+	scope []scopedVariable
 	// calls are the calls of functions that change a map.
 	calls []mutatingCall
+}
+
+// scopedVariable is a declared variable, and whether it holds keys of a range.
+type scopedVariable struct {
+	name string
+	key  bool
 }
 
 // mutatingCall is a call of a function that changes its first argument.
 type mutatingCall struct {
 	command *parse.CommandNode
 	piped   bool // the last argument is not among the command's
-	// keys are variables that hold keys of ranges, unless they are assigned to.
-	keys map[string]bool
+	// scope are the variables at the call. Those of keys hold keys of ranges, unless they are assigned to.
+	scope []scopedVariable
 }
 
 func newVariableUse() *variableUse {
-	return &variableUse{values: map[string][]*parse.PipeNode{}, assigned: map[string]bool{}, ranged: map[string]bool{}, keys: map[string]bool{}}
+	return &variableUse{values: map[string][]*parse.PipeNode{}, assigned: map[string]bool{}, ranged: map[string]bool{}}
 }
 
 // variablesOf walks the texts of a template and the templates that it defines.
@@ -39,7 +45,7 @@ func variablesOf(t *template.Template) *variableUse {
 	u := newVariableUse()
 	for _, sub := range t.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
-			clear(u.keys)
+			u.scope = nil
 			u.visitListNode(sub.Root)
 		}
 	}
@@ -67,12 +73,12 @@ func (u *variableUse) visitListNode(l *parse.ListNode) {
 }
 
 func (u *variableUse) visitBranchNode(n *parse.BranchNode, ranges bool) {
-	outer := maps.Clone(u.keys)
+	outer := len(u.scope)
 	u.visitPipeNode(n.Pipe, ranges)
 	u.visitListNode(n.List)
-	u.keys = outer
+	u.scope = u.scope[:outer]
 	u.visitListNode(n.ElseList)
-	u.keys = maps.Clone(outer)
+	u.scope = u.scope[:outer]
 }
 
 func (u *variableUse) visitPipeNode(p *parse.PipeNode, ranges bool) {
@@ -84,11 +90,11 @@ func (u *variableUse) visitPipeNode(p *parse.PipeNode, ranges bool) {
 		u.assigned[name] = u.assigned[name] || p.IsAssign
 		u.ranged[name] = u.ranged[name] || ranges
 		u.values[name] = append(u.values[name], p)
-		u.keys[name] = ranges && i == 0 && len(p.Decl) == 2 && !p.IsAssign
+		u.scope = append(u.scope, scopedVariable{name, ranges && i == 0 && len(p.Decl) == 2 && !p.IsAssign})
 	}
 	for i, c := range p.Cmds {
 		if id, ok := c.Args[0].(*parse.IdentifierNode); ok && mutatingFunctions[id.Ident] {
-			u.calls = append(u.calls, mutatingCall{c, i > 0, maps.Clone(u.keys)})
+			u.calls = append(u.calls, mutatingCall{c, i > 0, slices.Clone(u.scope)})
 		}
 		for _, arg := range c.Args {
 			u.visitArgumentNode(arg)
@@ -120,7 +126,7 @@ func (u *variableUse) mutatesShared() bool {
 				return true
 			}
 		default: // merges nested maps too, so that a later source would change an earlier one
-			if p, ok := args[0].(*parse.PipeNode); !ok || len(args) != 2 || !u.makesOwnTree(p, call.keys) {
+			if p, ok := args[0].(*parse.PipeNode); !ok || len(args) != 2 || !u.makesOwnTree(p, call.scope) {
 				return true
 			}
 		}
@@ -142,7 +148,7 @@ func (u *variableUse) holdsOwnMap(name string) bool {
 }
 
 // makesOwnTree reports whether a pipeline makes a map that shares no map with anything.
-func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool {
+func (u *variableUse) makesOwnTree(p *parse.PipeNode, scope []scopedVariable) bool {
 	c := onlyCommand(p)
 	if c == nil || len(p.Decl) > 0 {
 		return false
@@ -157,7 +163,7 @@ func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool
 		switch arg := arg.(type) {
 		case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
 		case *parse.VariableNode:
-			if name := arg.Ident[0]; len(arg.Ident) != 1 || !keys[name] || u.assigned[name] {
+			if name := arg.Ident[0]; len(arg.Ident) != 1 || !holdsKey(scope, name) || u.assigned[name] {
 				return false
 			}
 		default:
@@ -165,6 +171,16 @@ func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool
 		}
 	}
 	return true
+}
+
+// holdsKey reports whether a variable holds a key of a range.
+func holdsKey(scope []scopedVariable, name string) bool {
+	for _, v := range slices.Backward(scope) {
+		if v.name == name {
+			return v.key
+		}
+	}
+	return false
 }
 
 // onlyCommand returns the command of a single-command pipeline, or nil.

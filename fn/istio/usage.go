@@ -40,13 +40,14 @@ type fieldRead struct {
 // usageOf walks the trees of a template and the templates that it defines.
 func usageOf(t *template.Template) templateUsage {
 	u := templateUsage{functions: map[string]sourcePosition{}, fields: map[string][]fieldRead{}}
-	roots := rootTemplates(t)
+	keeps := templatesKeepingDollar(t)
+	roots := rootTemplates(t, keeps)
 	for _, sub := range t.Templates() {
 		if sub.Tree == nil || sub.Root == nil {
 			continue
 		}
 		root := roots[sub.Name()]
-		w := walker{templateUsage: u, tree: sub.Tree, name: t.Name(), dollar: root && !setsDollar(sub.Root)}
+		w := walker{templateUsage: u, tree: sub.Tree, name: t.Name(), dollar: root && keeps[sub.Name()]}
 		w.walkListNode(sub.Root, root)
 	}
 	return u
@@ -218,7 +219,7 @@ func failingCall(r fieldRead, err error) parse.Node {
 
 // rootTemplates returns the names of the templates whose dot is the root data: the main one, and those that are
 // called only with that data, wherever they are called.
-func rootTemplates(t *template.Template) map[string]bool {
+func rootTemplates(t *template.Template, keepsDollar map[string]bool) map[string]bool {
 	roots := map[string]bool{}
 	for _, sub := range t.Templates() {
 		roots[sub.Name()] = true
@@ -231,7 +232,7 @@ func rootTemplates(t *template.Template) map[string]bool {
 		for _, sub := range t.Templates() {
 			if sub.Tree != nil && sub.Root != nil {
 				root := roots[sub.Name()]
-				c.recordListCalls(sub.Root, root, root && !setsDollar(sub.Root))
+				c.recordListCalls(sub.Root, root, root && keepsDollar[sub.Name()])
 			}
 		}
 		for name := range roots {
@@ -244,11 +245,17 @@ func rootTemplates(t *template.Template) map[string]bool {
 	return roots
 }
 
-// setsDollar reports whether a template sets $, which is its data otherwise.
-func setsDollar(l *parse.ListNode) bool {
-	u := newVariableUse()
-	u.visitListNode(l)
-	return len(u.values["$"]) > 0
+// templatesKeepingDollar returns the names of the templates that do not set $, which is their data then.
+func templatesKeepingDollar(t *template.Template) map[string]bool {
+	out := map[string]bool{}
+	for _, sub := range t.Templates() {
+		if sub.Tree != nil && sub.Root != nil {
+			u := newVariableUse()
+			u.visitListNode(sub.Root)
+			out[sub.Name()] = len(u.values["$"]) == 0
+		}
+	}
+	return out
 }
 
 // templateCalls holds the names of templates that are called, and of those that are called with something other
