@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/capture"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
@@ -45,8 +46,9 @@ func newAdmit(streams Streams) *cobra.Command {
 admission plugins LimitRanger, ServiceAccount, PodNodeSelector, Priority,
 DefaultTolerationSeconds and RuntimeClass, MutatingAdmissionPolicies with bindings and
 parameters, the injection of the policies in the place of the webhooks, and the second round of
-admission. Pod Security, ValidatingAdmissionPolicies and ResourceQuotas then decide whether the
-pod is rejected. No file is changed, and no cluster is contacted without --context.
+admission. Pod Security, ValidatingAdmissionPolicies, ResourceQuotas and Kubernetes' own
+validation then decide whether the pod is rejected. No file is changed, and no cluster is
+contacted without --context.
 
 --cluster specifies the objects of the cluster: files and directories, best the directory that
 prerig capture writes. Objects in the input also count. If a step lacks an object, the output
@@ -66,7 +68,7 @@ reads them. It needs the permission to create pods in the namespaces of the work
 
 Exit codes:
   0  success
-  1  the API server would reject a pod; with --context, a pod is not as predicted, or the cluster
+  1  the API server would reject a pod or its workload; with --context, a pod is not as predicted, or the cluster
      does not answer for it
   2  invalid input, policy or flag, or a read error`
 	cmd.Example = `  prerig admit --cluster cluster/ k8s/
@@ -131,11 +133,16 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if len(pods) == 0 && len(a.batch.Problems()) == 0 {
 		return errors.New("no workload was found, so nothing was admitted; specify other files")
 	}
+	var invalid result.Results
 	if config != nil {
-		if err := a.askCluster(ctx, config, pods); err != nil {
-			return err
-		}
+		err = a.askCluster(ctx, config, pods)
+	} else {
+		invalid, err = a.validateAdmitted(ctx, admitted, request.Options)
 	}
+	if err != nil {
+		return err
+	}
+	a.printResults(invalid)
 	if err := a.printPods(admitted); err != nil {
 		return fmt.Errorf("writing standard output: %w", err)
 	}
@@ -145,7 +152,7 @@ func (a *admitRun) runAdmit(ctx context.Context, args []string) error {
 	if config != nil {
 		return exitErrorForLive(pods)
 	}
-	return exitErrorForRejected(admitted)
+	return exitErrorForRejected(admitted, invalid)
 }
 
 // applyCapture sets the version of Kubernetes and the kinds that are complete by the description of a capture among
@@ -163,20 +170,6 @@ func applyCapture(options *gate.Options, objects []gate.Object) error {
 		}
 	}
 	return nil
-}
-
-// exitErrorForRejected returns the error for the exit code.
-func exitErrorForRejected(admitted *render.Admitted) error {
-	rejected := 0
-	for _, p := range admitted.Pods {
-		if p.Rejected != "" || p.Shape > 0 && admitted.Shapes[p.Shape-1].Pod.Rejected != "" {
-			rejected++
-		}
-	}
-	if rejected == 0 {
-		return nil
-	}
-	return findingsError{fmt.Sprintf("%d of %s would be rejected", rejected, countWithNoun(len(admitted.Pods), "pod"))}
 }
 
 // admitByRenderer makes a renderer admit pods, because this program contains no code of the API server.
