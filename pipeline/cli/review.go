@@ -73,6 +73,7 @@ type reviewOptions struct {
 	urls                                 []string // of the repository
 	name                                 string   // of its directory
 	exitCode                             bool
+	discovery                            discover.Options
 }
 
 // linesPerChange bounds the text of each change: an injected pod that moves to another namespace has some hundred lines.
@@ -85,6 +86,8 @@ type end struct {
 	entries  []catalog.Entry
 	// loose are the keys of builds that maybe no cluster applies, and leftOut those that none does.
 	loose, leftOut map[string]bool
+	// claims are the ApplicationSets that deploy builds to clusters that only Argo CD knows.
+	claims map[string][]discover.Claim
 }
 
 func (o *reviewOptions) run(ctx context.Context, streams Streams, version string, args []string) error {
@@ -104,9 +107,9 @@ func (o *reviewOptions) run(ctx context.Context, streams Streams, version string
 	if err != nil {
 		return err
 	}
-	options := discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty,
+	o.discovery = discover.Options{KubeVersion: kubernetes + ".0", Impure: v1alpha1.ImpureEmpty,
 		PolicyName: policy.FileName, URLs: o.urls, Directory: o.name}
-	if err := findBuilds(base, head, options); err != nil {
+	if err := findBuilds(base, head, o.discovery); err != nil {
 		return err
 	}
 	if len(base.entries)+len(head.entries) == 0 {
@@ -229,8 +232,9 @@ func findBuilds(base, head *end, options discover.Options) error {
 		return err
 	}
 	for one, builds := range map[*end][]discover.Build{base: first, head: second} {
-		one.loose, one.leftOut = map[string]bool{}, map[string]bool{}
+		one.loose, one.leftOut, one.claims = map[string]bool{}, map[string]bool{}, map[string][]discover.Claim{}
 		for _, b := range builds {
+			one.claims[b.Path] = b.Claims
 			one.loose[b.Path], one.leftOut[b.Path] = b.Loose, b.LeftOut
 		}
 	}

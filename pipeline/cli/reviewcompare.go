@@ -5,16 +5,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"path"
 	"slices"
 
-	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source"
-	"github.com/prerig/prerig/pipeline/source/content"
 )
 
 // compare renders both ends and compares them. What the comparison does not show is among its notes.
@@ -46,6 +42,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	earlier = withoutKeys(earlier, func(key string) bool { return deployed[key] })
 	now, kept := renderSecond(ctx, before, after, base, head, earlier)
 	from := "commit " + base.name
+	now, loose := withoutLooseFailures(now, earlier, head.loose)
 	c, still := after.CompareEnds(ctx, from, earlier, now)
 	c.AddUnaffected(from, same)
 	kept.keepChanged(c)
@@ -57,17 +54,16 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	}
 	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
 	changed = notes.addUnused(unused, changed)
-	if len(gaps)+len(kept)+len(still) > 0 || c.Failed() { // what reads them may be what cannot be rendered
-		objects, others := withoutKustomizations(changed)
-		c.AddWritten(from, readFiles(base, objects), readFiles(head, objects))
-		notes.addUncovered(others)
-	} else {
-		notes.addUncovered(changed)
-		c.SetUnseen(len(changed))
+	if changed, err = o.addWritten(c, base, head, changed, gaps, earlier, now); err != nil {
+		return nil, err
 	}
-	if len(gaps) > 0 {
-		fmt.Fprintf(notes, "info: not rendered, as before: %s\n", foreign.List(gaps, maxKept))
+	notes.addUncovered(changed)
+	c.SetUnseen(len(changed))
+	still = append(still, loose...)
+	for _, one := range gaps {
+		still = append(still, dryrun.StillOf(one))
 	}
+	notes.addClaims(c, base, head)
 	notes.addVariables(now)
 	notes.addStill(still)
 	c.Notes = notes.lines
@@ -92,16 +88,21 @@ func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, hea
 	return now, kept
 }
 
-// withoutKustomizations divides files into those that may hold objects of a cluster, and kustomizations.
-func withoutKustomizations(names []string) (objects, kustomizations []string) {
-	for _, name := range names {
-		if slices.Contains(content.KustomizationNames(), path.Base(name)) {
-			kustomizations = append(kustomizations, name)
-		} else {
-			objects = append(objects, name)
-		}
+// withoutLooseFailures leaves out the builds that cannot be rendered any more, and that nothing leads to which a cluster applies, such as
+// templates for people.
+func withoutLooseFailures(now, earlier []dryrun.Result, loose map[string]bool) (kept []dryrun.Result, failed []dryrun.Still) {
+	before := map[string]bool{}
+	for _, r := range earlier {
+		before[r.Entry.Key] = true
 	}
-	return objects, kustomizations
+	for _, r := range now {
+		if r.Err != nil && loose[r.Entry.Key] && !before[r.Entry.Key] {
+			failed = append(failed, dryrun.Still{Build: r.Entry.Key, Err: r.Err, Loose: true})
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept, failed
 }
 
 // keySet has keys of builds.

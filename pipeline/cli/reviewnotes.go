@@ -5,6 +5,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/build/discover"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review"
@@ -87,6 +89,26 @@ func (n *reviewNotes) addLoose(c *dryrun.Comparison, loose map[string]bool) {
 	if len(named) > 0 {
 		fmt.Fprintf(n, "info: no Application or Kustomization in the files leads to %s: maybe no cluster applies that\n",
 			foreign.List(slices.Sorted(maps.Keys(named)), maxKept))
+	}
+}
+
+// addClaims names the builds with changes that ApplicationSets deploy to clusters that only Argo CD knows.
+func (n *reviewNotes) addClaims(c *dryrun.Comparison, ends ...*end) {
+	directories := map[discover.Claim][]string{}
+	for _, change := range c.Changes {
+		for _, o := range change.Objects {
+			for _, one := range ends {
+				for _, claim := range one.claims[o.Pipeline] {
+					directories[claim] = append(directories[claim], o.Pipeline)
+				}
+			}
+		}
+	}
+	claims := slices.SortedFunc(maps.Keys(directories), func(a, b discover.Claim) int { return cmp.Compare(a.Set, b.Set) })
+	for _, claim := range claims {
+		names := slices.Compact(slices.Sorted(slices.Values(directories[claim])))
+		fmt.Fprintf(n, "info: ApplicationSet %s deploys %s; to which clusters and with which settings, only Argo CD knows (generator %s)\n",
+			claim.Set, foreign.List(names, maxKept), claim.Generator)
 	}
 }
 
@@ -211,8 +233,12 @@ func (n *reviewNotes) addStill(still []dryrun.Still) {
 		if len(one.Parts) > 0 {
 			what = foreign.List(one.Parts, show) + " of " + one.Build
 		}
-		reason, _, _ := strings.Cut(one.Err.Error(), "\n")
+		reason, _, _ := strings.Cut(dryrun.WithoutHints(one.Err.Error()), "\n")
 		reason = foreign.Head(reason, longest)
+		if one.Loose {
+			fmt.Fprintf(n, "warning: %s cannot be rendered, and no Application or Kustomization in the files leads to it: %s\n", what, reason)
+			continue
+		}
 		if one.Mended {
 			fmt.Fprintf(n, "info: %s can be rendered now, and could not before, so that it is not compared: %s\n", what, reason)
 			continue

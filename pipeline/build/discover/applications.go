@@ -133,7 +133,9 @@ func (s *survey) coverApplications() {
 	s.named = s.namesItself()
 	rendered := map[string][]string{} // by the directory of the Application
 	for _, r := range s.releases {
-		if r.isApplication() {
+		if generator := s.asks(r.object); generator != "" {
+			s.claims.add(r, generator, s.directoriesOf(r.object))
+		} else if r.isApplication() {
 			rendered[r.at] = append(rendered[r.at], s.directoriesOf(r.object)...)
 		}
 	}

@@ -41,10 +41,15 @@ type Build struct {
 	// Loose reports that no Application or Kustomization leads to the build, in a repository that deploys itself with them: no cluster
 	// may apply it. LeftOut reports that it has Applications at or below a kustomization that lists others, and is not deployed.
 	Loose, LeftOut bool
+	// Claims are the ApplicationSets that deploy the directory, where only Argo CD knows to which clusters.
+	Claims []Claim
 	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
 	// it. It is empty without one.
 	Policy string
 }
+
+// Claim is an ApplicationSet, as NAMESPACE/NAME, whose generator asks a server.
+type Claim struct{ Set, Generator string }
 
 // Options are what a repository does not contain.
 type Options struct {
@@ -120,7 +125,8 @@ func markLoose(s *survey, builds []Build) {
 		switch {
 		case b.Kind == FluxCluster:
 		case !b.Entry:
-			builds[i].Loose = deploysItself
+			builds[i].Claims = s.claims.of(b.Path)
+			builds[i].Loose = deploysItself && len(builds[i].Claims) == 0
 		case b.Kind == Manifests:
 			builds[i].LeftOut = isLeftOut(s, b.Path)
 		}
@@ -173,7 +179,7 @@ func newSurvey(r tree.Reader, o Options) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{contents: found, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]string{}, clusters: map[string]string{}}
+	s := &survey{contents: found, covered: map[string]bool{}, files: map[string]bool{}, ownURLs: map[string]string{}, clusters: map[string]string{}, claims: claims{}}
 	for _, url := range o.URLs {
 		s.addOwnURL(url)
 	}

@@ -32,6 +32,7 @@ type contents struct {
 	kustomizations []release // of Flux
 	generators     []release // of artifacts of Flux
 	syncs          []fluxSync
+	hasClusters    bool // Secrets with the clusters of Argo CD
 }
 
 // readContents reads a repository.
@@ -54,6 +55,7 @@ type survey struct {
 	clusters map[string]string
 	// ownURLs are the repositories of Applications whose paths the tree has, by their normal forms.
 	ownURLs map[string]string
+	claims  claims
 	// named reports whether Applications name the repository by a URL of its remotes.
 	named bool
 }
@@ -183,6 +185,7 @@ func (c *contents) readManifests(at string, d *directory, name string) {
 			continue
 		}
 		objects++
+		c.hasClusters = c.hasClusters || isClusterOfArgo(doc, meta)
 		switch {
 		case group == "helm.toolkit.fluxcd.io" && meta.Kind == "HelmRelease", group == "argoproj.io" && (meta.Kind == "Application" || meta.Kind == "ApplicationSet"):
 			if o, err := doc.Object(); err == nil {

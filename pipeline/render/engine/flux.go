@@ -345,11 +345,11 @@ func (r *fluxRun) directoryOf(from *fluxUnit, k *flux.Kustomization) (dir string
 	case key == r.w.request.Flux.Source:
 		return render.CleanPath(k.Spec.Path), nil, nil
 	case ref.Kind != "GitRepository":
-		return "", nil, &leftError{source + ", which is not this source (spec.build.flux.source)"}
+		return "", nil, &leftError{source + ", which is not this source; spec.build.flux.source names it"}
 	}
 	object := r.objects[fluxObject{ref.Kind, namespace, name}]
 	if object == nil {
-		return "", nil, &leftError{source + ", which is not among the objects of the tree (if it is this source, name it in spec.build.flux.source)"}
+		return "", nil, &leftError{source + ", which is not among the objects of the tree; if it is this source, name it in spec.build.flux.source"}
 	}
 	root, err := r.set.FindRepository(object)
 	if err != nil {

@@ -100,7 +100,7 @@ func (r fluxArtifacts) openSource(s artifact.Source, depth int) (files tree.Read
 	case object == nil && r.w.request.Review:
 		return r.filesOf(key), true, nil
 	case object == nil:
-		return nil, false, &leftError{s.String() + ", which is not among the objects of the tree (if it is this source, name it in spec.build.flux.source)"}
+		return nil, false, &leftError{s.String() + ", which is not among the objects of the tree; if it is this source, name it in spec.build.flux.source"}
 	case s.Kind != "GitRepository":
 		return nil, false, &leftError{s.String() + ", which is not this source"}
 	}

@@ -68,9 +68,9 @@ func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
 
 // Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
 // there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
-// Applications of any pipeline are rendered from. gaps are the units and releases of them that cannot be rendered.
+// Applications of any pipeline are rendered from. gaps are those of them with units and releases that cannot be rendered.
 func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
-	files *tree.Tree) (same map[string]int, directories Directories, gaps []string) {
+	files *tree.Tree) (same map[string]int, directories Directories, gaps []Result) {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
@@ -86,7 +86,9 @@ func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Ent
 		same[r.Entry.Key] = 0
 		if response := r.Response(); response != nil {
 			same[r.Entry.Key] = len(response.Objects)
-			gaps = append(gaps, response.NotRendered()...)
+			if len(response.NotRendered()) > 0 {
+				gaps = append(gaps, r)
+			}
 		}
 	}
 	return same, directories, gaps
@@ -112,8 +114,8 @@ func (c *Comparison) SetUnseen(files int) {
 const WrittenBuild = "not rendered"
 
 // AddWritten adds files of the source that nothing has read which could be rendered: they are compared as they are
-// written.
-func (c *Comparison) AddWritten(from string, before, after map[string][]byte) {
+// written. owners are what would render them, by their paths.
+func (c *Comparison) AddWritten(from string, before, after map[string][]byte, owners map[string]string) {
 	files := &pairing.Build{Key: WrittenBuild, Before: before, After: after}
 	pairing.Pair([]*pairing.Build{files})
 	units, same := group.Compare(files.Before, files.After)
@@ -130,8 +132,25 @@ func (c *Comparison) AddWritten(from string, before, after map[string][]byte) {
 	}
 	c.Pipelines = append(c.Pipelines, PipelineChange{Pipeline: WrittenBuild, Targets: []TargetChange{target}})
 	c.reviewed = append(c.reviewed, review.Pipeline{Name: WrittenBuild, Before: files.Before, After: files.After})
-	c.Changes = append(c.Changes, group.Changes(units)...)
+	changes := group.Changes(units)
+	for i := range changes {
+		for j := range changes[i].Objects {
+			o := &changes[i].Objects[j]
+			for _, place := range o.Places {
+				if owner := owners[place.Path]; owner != "" {
+					o.Owner = owner + ", which cannot be rendered"
+				}
+			}
+		}
+	}
+	c.Changes = append(c.Changes, changes...)
 	dangerousFirst(c.Changes)
+}
+
+// StillOf returns what cannot be rendered of a result whose build is the same at both ends.
+func StillOf(r Result) Still {
+	parts := r.Response().NotRendered()
+	return Still{Build: r.Entry.Key, Parts: parts, Err: r.Built.ReasonsOf(parts)}
 }
 
 // Still is what cannot be rendered at either end.
@@ -142,6 +161,8 @@ type Still struct {
 	Err   error
 	// Mended reports whether it could not be rendered at the first end only.
 	Mended bool
+	// Loose reports whether nothing that a cluster applies leads to it.
+	Loose bool
 }
 
 // failedParts returns the units and releases of a result that fail, those that did not at the first end apart from
@@ -171,12 +192,12 @@ func isSameCauseOf(name string, first, second *Result) bool {
 func (p *Renderer) compareEnd(ctx context.Context, from string, e *endPair, pairs pairing.Pairs,
 	notes objectNotes) (PipelineChange, []*group.Unit, review.Pipeline) {
 	r := e.result()
-	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}, Failed: e.failed}
+	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}, Failed: WithoutHints(e.failed)}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
 	}
 	if e.err != nil {
-		one.Error = e.err.Error()
+		one.Error = WithoutHints(e.err.Error())
 		return one, nil, ofBuild(r, p.reviewOf(r, one, nil, nil, nil))
 	}
 	fresh := e.newFindings()

@@ -21,9 +21,9 @@ func (e *endPair) leaveOutLeft() (out []Remark) {
 		case !known || (was.Left == "") == (now.Left == ""):
 			continue
 		case now.Left != "":
-			text = "is not rendered any more, and what it applies was not compared: " + now.Left
+			text = "is not rendered any more, and what it applies was not compared: " + WithoutHints(now.Left)
 		default:
-			text = "is rendered now, and what it applies was not compared, as it could not be rendered before: " + was.Left
+			text = "is rendered now, and what it applies was not compared, as it could not be rendered before: " + WithoutHints(was.Left)
 		}
 		for _, files := range []map[string][]byte{e.build.Before, e.build.After} {
 			maps.DeleteFunc(files, func(file string, _ []byte) bool { return publish.IsOfUnit(file, name) })

@@ -83,7 +83,7 @@ func (g *appSetGenerator) generateClusters(at string, spec any) ([]params, error
 	}
 	all, err := g.set.clusters()
 	if err == nil && len(all) == 0 {
-		err = errors.New("needs Argo CD's clusters, and none are among the objects: name a file of Secrets with the label " + secretTypeLabel +
+		err = errors.New("needs Argo CD's clusters, and none are among the objects; name a file of Secrets with the label " + secretTypeLabel +
 			": cluster, and name and server in stringData, under spec.build.releases.objects, " + keepHint)
 	}
 	if err != nil {
