@@ -394,11 +394,11 @@ e2e-cluster: ## Compare with a real cluster on random workloads, CLUSTER_N=300 C
 	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full $(go_test) -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
 
 # Beyond the 300 pods of `make e2e-cluster`: more pods, other versions, and removal of the causes that prerig admit --why names.
-ADMIT_N ?= 2000
+ADMIT_PODS ?= $(or $(ADMIT_N),2000)
 ADMIT_SEED ?= 1
 .PHONY: e2e-admit
 e2e-admit: ## Compare prerig admit with dry runs of a real API server and istiod: ADMIT_N=2000 ADMIT_SEED=1 CLUSTER_KUBERNETES=1.34.
-	PRERIG_CLUSTER=full PRERIG_ADMIT=full PRERIG_ADMIT_N=$(ADMIT_N) PRERIG_ADMIT_SEED=$(ADMIT_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
+	PRERIG_CLUSTER=full PRERIG_ADMIT=full PRERIG_ADMIT_N=$(ADMIT_PODS) PRERIG_ADMIT_SEED=$(ADMIT_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  $(go_test) -count=1 -timeout 120m -run 'TestAdmit|TestCaptureReplacesTheCluster' -v ./fn/internal/cluster
 
 .PHONY: e2e-upgrade
@@ -478,11 +478,11 @@ bench: build ## Measure against a function that does nothing, lint against injec
 	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
 	$(if $(BENCH_BESIDE),,$(go_test) -run '^$$' -bench . -benchmem ./fn/...)
 
-ADMIT_N ?= 1000
+ADMIT_WORKLOADS ?= $(or $(ADMIT_N),5000)
 ADMIT_ROUNDS ?= 3
 .PHONY: bench-admit
-bench-admit: build ## Measure the processor time of prerig admit beside prerig inject, ADMIT_N=1000 workloads, ADMIT_ROUNDS=3 in turn.
-	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(ADMIT_N) -rounds $(ADMIT_ROUNDS) -admit
+bench-admit: build ## Measure the processor time of prerig admit beside prerig inject, ADMIT_N=5000 workloads, ADMIT_ROUNDS=3 in turn.
+	$(go_run) ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(ADMIT_WORKLOADS) -rounds $(ADMIT_ROUNDS) -admit
 
 .PHONY: bench-pipeline
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.

@@ -32,7 +32,7 @@ var slotReads = []string{
 	`object.spec.containers.filter(c, c.image.endsWith(":1.3")).map(c, c.name).join("-")`,
 	`object.spec.?serviceAccountName.orValue("none")`,
 	`string(size(object.spec.containers))`,
-	`object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == "MODE" && e.?value.orValue("") == "on")) ? "on" : "off"`,
+	`object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == "MODE" && e.?value.orValue("") == "loud")) ? "on" : "off"`,
 	`object.spec.containers.exists(c, "--debug" in c.?args.orValue([])) ? "debug" : "plain"`,
 	`object.spec.containers.all(c, quantity(string(c.?resources.?requests[?"cpu"].orValue("0"))).isLessThan(quantity("500m"))) ? "small" : "big"`,
 	`object.spec.?volumes.orValue([]).exists(v, v.?configMap.?name.orValue("") == "settings-3") ? "third" : "other"`,
@@ -55,7 +55,7 @@ var slotConditions = []string{
 	`size(object.metadata.ownerReferences[0].kind) > 5`,
 	`object.spec.containers.exists(c, c.name == "main-2")`,
 	`object.spec.containers.exists_one(c, c.image == "registry.example.com/web:1.3")`,
-	`object.spec.containers.exists(c, c.?env.orValue([]).exists(e, e.?value.orValue("") == "on"))`,
+	`object.spec.containers.exists(c, c.?env.orValue([]).exists(e, e.?value.orValue("") == "loud"))`,
 	`object.spec.?serviceAccountName.orValue("default") in ["web", "api"]`,
 	`namespaceObject.metadata.labels["team"] == "red"`,
 	`request.namespace.endsWith("-1")`,
@@ -101,7 +101,7 @@ func (m *admitMaker) alike(name string, workloads int) *alikeSet {
 		}
 		s.objects = append(s.objects, object("v1", "ConfigMap", namespace, "params", map[string]any{"data": map[string]any{"tier": pick(m, "gold", "tin", "gold")}}))
 	}
-	for i := range m.IntN(3) {
+	for i := range pick(m, 0, 1, 1, 1, 2, 3) {
 		s.objects = append(s.objects, m.slotPolicy(s, fmt.Sprintf("%s-p%d", name, i))...)
 	}
 	for i := range m.IntN(2) {
@@ -231,6 +231,7 @@ func (m *admitMaker) copies(s *alikeSet, n int) []string {
 		image: pick(m, "registry.example.com/web:1.1", "registry.example.com/web"), mode: "calm", argument: "--quiet", cpu: "100m", memory: "64Mi",
 		settings: "settings-1", checksum: "a1b2c3d4", inject: "true",
 	}
+	fields := []int{m.IntN(slotFields), m.IntN(slotFields)} // in which some have other values
 	var out []string
 	for i := range n {
 		m.pods++
@@ -248,34 +249,37 @@ func (m *admitMaker) copies(s *alikeSet, n int) []string {
 			v.namespace = pick(m, s.namespaces...)
 		}
 		if m.maybe(0.6) {
-			m.change(&v, i)
+			m.change(&v, i, pick(m, fields...))
 		}
 		out = append(out, writeAlike(rand.New(rand.NewPCG(structure, 0)), kind, v)) //nolint:gosec // made-up input
 	}
 	return out
 }
 
+// slotFields is how many fields change may set.
+const slotFields = 13
+
 // change sets one value to another one.
-func (m *admitMaker) change(v *slotValues, i int) {
+func (m *admitMaker) change(v *slotValues, i, field int) {
 	number := fmt.Sprint(i%5 + 1)
-	one := pick(m, []struct {
+	one := [slotFields]struct {
 		field *string
 		value string
 	}{
 		{&v.app, "web-" + number},
-		{&v.tier, pick(m, "gold", "silver", "tier-"+number)},
+		{&v.tier, pick(m, "gold", "gold", "silver", "tier-"+number)},
 		{&v.account, pick(m, "default", "api", "web")},
 		{&v.main, "main-" + number},
 		{&v.side, pick(m, "added", "side-"+number, "aside-"+number)},
 		{&v.image, pick(m, "registry.example.com/web:1."+number, "nginx:latest", "nginx", "example.com/a@sha256:"+strings.Repeat("ab", 32))},
-		{&v.mode, pick(m, "on", "mode "+number, "true", number)},
+		{&v.mode, pick(m, "on", "loud", "on and "+number, "mode "+number, "true", number)},
 		{&v.argument, pick(m, "--debug", "--level="+number)},
 		{&v.cpu, pick(m, "10m", "900m", "1500m", "2500m", "1000m", number+"1m")},
 		{&v.memory, pick(m, "2Gi", number+"00Mi", "1024Mi")},
 		{&v.settings, "settings-" + number},
 		{&v.checksum, "cafe" + number},
 		{&v.inject, pick(m, "false", "true")},
-	}...)
+	}[field]
 	*one.field = one.value
 }
 

@@ -108,6 +108,8 @@ type prediction struct {
 	pods     []*predicted
 	// made is the workload with made-up values whose pods begin; nil for others.
 	made *madeUp
+	// ordered reports that no order decides what becomes of the pods that begin.
+	ordered bool
 }
 
 // predicted is one pod on its way.
@@ -177,6 +179,7 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 		return one
 	}
 	one.Admission = p.chain.New(r, one.trace)
+	one.Ordered = p.ordered
 	if one.made = p.made; one.made != nil {
 		one.Seen = p.made.see
 	}

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -205,6 +206,20 @@ func TestFieldsOfNamespacesAreSeen(t *testing.T) {
 		if got, want := podField(pod.Pod, "metadata", "labels", "z"), []string{"a", "b", "b"}[i%3]; got != want {
 			t.Errorf("workload %d has %v, want %s", i, got, want)
 		}
+	}
+}
+
+// TestSeveralLimitRangesReject: which of two that reject a pod is the reason is in no fixed order.
+func TestSeveralLimitRangesReject(t *testing.T) {
+	t.Parallel()
+	limits := `{apiVersion: v1, kind: LimitRange, metadata: {name: a, namespace: team-1}, spec: {limits: [{type: Container, max: {cpu: 5m}}]}}
+---
+{apiVersion: v1, kind: LimitRange, metadata: {name: b, namespace: team-1}, spec: {limits: [{type: Pod, max: {cpu: 6m}}]}}
+`
+	pods := admitAlike(t, false, alikeWorkloads(1), limits)
+	text := "the order of LimitRanges, which the API server does not fix: it decides why the pod is rejected"
+	if pods[0].Rejected == "" || !slices.Contains(pods[0].Missing, text) {
+		t.Errorf("rejected: %q, missing: %q", pods[0].Rejected, pods[0].Missing)
 	}
 }
 

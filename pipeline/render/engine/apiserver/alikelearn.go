@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,14 @@ const (
 	checkedShare = 256 // workloads for each one that is admitted by itself too
 )
 
+// orderText begins what is missing where an order decides.
+const orderText = "the order of "
+
+// isOrdered reports whether no order decides the pods, which is so where none decides that of the made-up workload and no policy reads of it.
+func (g *likeness) isOrdered() bool {
+	return g.made.readsNothing() && !slices.ContainsFunc(g.pod.Missing, func(text string) bool { return strings.HasPrefix(text, orderText) })
+}
+
 // entry is a document of a group, with what becomes of it.
 type entry struct {
 	document *manifest.Document
@@ -32,6 +41,8 @@ type entry struct {
 	objects  []gate.Object // nil as long as they are not needed
 	seen     *seen         // nil for a document that is admitted by itself
 	pods     []render.AdmittedPod
+	// ordered reports that no order decides the pod: that of a made-up workload like it shows so.
+	ordered bool
 }
 
 // likeness are workloads of one key.
@@ -53,12 +64,19 @@ func (a *alikeness) admitAlike(ctx context.Context, rest, candidates []*entry) (
 			run.add(e, nil)
 		}
 		for _, g := range groups {
+			run.add(&entry{objects: []gate.Object{g.made.object}}, g)
+		}
+		if err := run.admit(ctx, a.read); err != nil {
+			return nil, err
+		}
+		run = &podRun{prediction: a.prediction}
+		for _, g := range groups {
 			for i, e := range g.entries {
 				if i == 0 || a.always || isChecked(e.seen.values) {
+					e.ordered = !a.always && g.isOrdered()
 					run.add(e, nil)
 				}
 			}
-			run.add(&entry{objects: []gate.Object{g.made.object}}, g)
 		}
 		if err := run.admit(ctx, a.read); err != nil {
 			return nil, err
@@ -168,7 +186,7 @@ func (a *alikeness) pinRead(m *madeUp) bool {
 			a.pinned[slot.Field] = true
 		}
 	}
-	return len(m.read)+len(m.labels) > 0
+	return !m.readsNothing()
 }
 
 // podText returns a pod without its place as text.
@@ -287,12 +305,13 @@ func (r *podRun) admit(ctx context.Context, read func(*manifest.Document, string
 		if r.groups[i] != nil {
 			r.made = r.groups[i].made
 		}
+		r.ordered = e.ordered
 		r.beginObjects(ctx, e.objects)
 		for len(of) < len(r.pods) {
 			of = append(of, i)
 		}
 	}
-	r.made = nil
+	r.made, r.ordered = nil, false
 	if err := r.complete(ctx, r.pods, r.pods); err != nil {
 		return err
 	}

@@ -190,6 +190,9 @@ func (a *alikeness) addRenamed(o gate.Object, names map[string]any) error {
 	return err
 }
 
+// readsNothing reports whether no step reads made-up values.
+func (m *madeUp) readsNothing() bool { return len(m.read)+len(m.labels) == 0 }
+
 // see notes which of the values are where a policy reads. It is called with each pod that policies see.
 func (m *madeUp) see(pod *corev1.Pod) {
 	if m.touches.Any() {
@@ -247,7 +250,7 @@ func (m *madeUp) seeAdded(pod *corev1.Pod, file map[string]any) {
 func (m *madeUp) seeOrder(missing []string) {
 	for _, text := range missing {
 		for n, made := range m.values {
-			if made != "" && strings.HasPrefix(text, "the order of ") && strings.Contains(text, made) {
+			if made != "" && strings.HasPrefix(text, orderText) && strings.Contains(text, made) {
 				m.read[n] = true
 			}
 		}

@@ -80,10 +80,11 @@ type Admission struct {
 	Trace *Trace
 	// Seen, if not nil, receives the pod as policies see it first in each round.
 	Seen func(pod *corev1.Pod)
+	// Ordered reports that orders which the API server does not fix need not be compared.
+	Ordered bool
 
 	policies *policy.Mutation
 	reversed bool // takes what has no fixed order in the opposite order
-	ordered  bool // the two orders are compared already
 	again    bool // the API server runs a second round
 }
 
@@ -126,7 +127,7 @@ func (a *Admission) Mutate(ctx context.Context) {
 
 // checksOrder reports whether the outcome may depend on an order that the API server does not fix.
 func (a *Admission) checksOrder() bool {
-	return !a.reversed && !a.ordered && (len(a.cluster.LimitRanges[a.request.Namespace]) > 1 || a.cluster.Policies.Several())
+	return !a.reversed && !a.Ordered && (len(a.cluster.LimitRanges[a.request.Namespace]) > 1 || a.cluster.Policies.Several())
 }
 
 // compareOrders runs both rounds in the two opposite orders, and names what the order decides.
@@ -166,7 +167,7 @@ func orderDecides(outcome, reversed *corev1.Pod) (out []string) {
 
 // runOrder returns the outcome of both rounds for the pod that an admission began with, in one of the two orders.
 func runOrder(ctx context.Context, a *Admission, first *corev1.Pod, reversed bool) *Admission {
-	one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, ordered: true, Seen: a.Seen}
+	one := &Admission{cluster: a.cluster, request: a.request, Pod: first.DeepCopy(), reversed: reversed, Ordered: true, Seen: a.Seen}
 	one.mutate(ctx)
 	one.Again(ctx)
 	return one
@@ -179,7 +180,7 @@ func finishOrder(ctx context.Context, a *Admission) *Admission {
 		return nil
 	}
 	one := &Admission{
-		cluster: a.cluster, request: a.request, Pod: a.Pod.DeepCopy(), Rejected: a.Rejected, ordered: true, again: a.again, Seen: a.Seen,
+		cluster: a.cluster, request: a.request, Pod: a.Pod.DeepCopy(), Rejected: a.Rejected, Ordered: true, again: a.again, Seen: a.Seen,
 	}
 	if a.policies != nil {
 		one.policies = a.cluster.Policies.NewMutation(a.request, one.Pod, false)

@@ -111,8 +111,9 @@ func addAbsent(list *corev1.ResourceList, from corev1.ResourceList) []string {
 	return added
 }
 
-// checkLimitRanges rejects pods outside of the bounds.
+// checkLimitRanges rejects pods outside of the bounds. Which of several LimitRanges that reject a pod is the reason is in no fixed order.
 func checkLimitRanges(a *Admission) error {
+	var first error
 	for _, one := range a.cluster.LimitRanges[a.request.Namespace] {
 		var errs []error
 		for _, item := range one.Items {
@@ -129,11 +130,15 @@ func checkLimitRanges(a *Admission) error {
 				errs = append(errs, checkBounds(item, requests, limits)...)
 			}
 		}
-		if err := aggregate(errs); err != nil {
-			return err
+		err := aggregate(errs)
+		if err != nil && first != nil && err.Error() != first.Error() {
+			a.lack("the order of LimitRanges, which the API server does not fix: it decides why the pod is rejected")
+		}
+		if first == nil {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // aggregate returns one error for several, as the API server writes them: each once, in brackets.

@@ -61,6 +61,6 @@ func (c *Cluster) withoutAccount(name string) *Cluster {
 // Repeat returns the admission of the same pod as it was at the beginning, in this cluster. It does not look for orders that count.
 func (c *Cluster) Repeat(a *Admission) *Admission {
 	out := c.New(a.request, &Trace{})
-	out.ordered, out.Seen = true, a.Seen
+	out.Ordered, out.Seen = true, a.Seen
 	return out
 }
