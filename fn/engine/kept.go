@@ -16,7 +16,7 @@ import (
 )
 
 // HowToReplace names the annotations by which Flux and Argo CD replace an object.
-const HowToReplace = "kustomize.toolkit.fluxcd.io/force: enabled (Flux) or argocd.argoproj.io/sync-options: Force=true,Replace=true (Argo CD)"
+const HowToReplace = "kustomize.toolkit.fluxcd.io/force: enabled (Flux; fluxcd.controlplane.io/force for what a ResourceSet makes) or argocd.argoproj.io/sync-options: Force=true,Replace=true (Argo CD)"
 
 // keptPod is what is decided about a Job or bare Pod that is published.
 type keptPod struct {

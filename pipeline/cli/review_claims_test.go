@@ -56,7 +56,7 @@ func TestReviewOfDirectoriesForUnknownClusters(t *testing.T) {
 // objects that are added or deleted.
 func TestReviewOfFilesThatNothingReads(t *testing.T) {
 	files := map[string]string{
-		"argocd/apps.yaml": argoApplication("web", "path: web, plugin: {name: build}") + argoApplication("db", "path: db"),
+		"argocd/apps.yaml":       argoApplication("web", "path: web, plugin: {name: build}") + argoApplication("db", "path: db"),
 		"web/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patches/web.yaml}]\n", "web/web.yaml": application("web", "app:1"),
 		"web/patches/web.yaml": application("web", "app:3"), "web/dead/crd.yaml": namespaceText("dead"),
 		"db/kustomization.yaml": "resources: [db.yaml]\n", "db/db.yaml": application("db", "app:1"), "db/crds.yaml": namespaceText("unlisted"),

@@ -17,6 +17,9 @@ type Unit struct {
 	Keeps string `json:"keeps,omitempty"`
 	// Outlived is why its objects stay when it is deleted itself; "" if they are deleted with it.
 	Outlived string `json:"outlived,omitempty"`
+	// Suspended reports whether its controller does nothing for it, and Manual whether it is synced by hand.
+	Suspended bool `json:"suspended,omitempty"`
+	Manual    bool `json:"manual,omitempty"`
 	// Left is why it is not rendered but left to the cluster, in words; "" for one that is rendered.
 	Left string `json:"left,omitempty"`
 }

@@ -84,7 +84,7 @@ func (r fluxReview) describeUnits() (out []render.Unit) {
 			continue
 		}
 		spec := unit.k.Spec
-		one := render.Unit{Name: unit.key, Kind: kustomizev1.KustomizationKind}
+		one := render.Unit{Name: unit.key, Kind: kustomizev1.KustomizationKind, Suspended: spec.Suspend}
 		mirrors := spec.DeletionPolicy == "" || spec.DeletionPolicy == kustomizev1.DeletionPolicyMirrorPrune
 		switch {
 		case spec.Suspend: // both the reconciliation and the finalizer of kustomize-controller leave everything then

@@ -59,6 +59,8 @@ func (c *change) deletion() {
 		c.add("a StatefulSet is deleted: its pods stop, and its claims stay or go with them by its retention policy")
 	case c.is("apps", "DaemonSet"):
 		c.add("a DaemonSet is deleted: its pods stop on every node")
+	default:
+		c.ownerDeleted()
 	}
 }
 

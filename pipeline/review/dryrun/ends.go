@@ -54,7 +54,9 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 	if slices.ContainsFunc(still, func(one Still) bool { return one.Mended }) {
 		c.unseen = "what could not be rendered before is not compared"
 	}
-	c.Moves = movesOf(pairs.Moves, all)
+	moves, replaced := replacements(pairs.Moves, all)
+	c.Remarks = append(c.Remarks, replaced...)
+	c.Moves = movesOf(moves, all)
 	c.addUnits(units, notes)
 	return c, still
 }

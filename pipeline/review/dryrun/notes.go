@@ -53,6 +53,9 @@ func (n objectNotes) addUnits(e *endPair, units []*group.Unit) {
 		note := n.of(e.key(), u.Path)
 		if unit := e.unitOf(u.Path, e.build.After[u.Path] != nil); unit != nil {
 			note.owner = unit.Kind + " " + unit.Name
+			if unit.Suspended {
+				note.others = append(note.others, note.owner+" is suspended: nothing of this reaches the cluster until it is resumed")
+			}
 		}
 		if u.Kind != group.Orphaned {
 			note.dangers = danger.Of(decode(e.build.Before[u.Path]), decode(e.build.After[u.Path]))

@@ -16,6 +16,8 @@ import (
 const (
 	// RemarkSuspended is about objects that their controller leaves alone from now on, or no longer.
 	RemarkSuspended = "suspended"
+	// RemarkReplaced is about Applications in whose place others are, so that what they have deployed may be deleted and created again.
+	RemarkReplaced = "replaced"
 	// RemarkNotCompared is about a change whose effect was not compared.
 	RemarkNotCompared = "not-compared"
 )
@@ -68,6 +70,7 @@ func isOfFlux(o render.Object) bool { return strings.HasSuffix(o.Group(), ".tool
 // remarksOf returns the remarks about a build that the second end has.
 func remarksOf(e *endPair) (out []Remark) {
 	out = append(suspensions(e.sides[0], e.sides[1]), sourceRemarks(e.after.Entry, e.sides[0], e.sides[1])...)
+	out = append(out, renamedSets(e)...)
 	out = append(out, missingRemarks(e.before, e.after)...)
 	out = append(out, e.remarks...)
 	for i := range out {
@@ -196,7 +199,7 @@ func (c *Comparison) remarkLines() (out []string) {
 		}
 		builds[one.Text] = append(builds[one.Text], one.Pipeline)
 	}
-	rank := []string{RemarkSuspended, RemarkNotCompared}
+	rank := []string{RemarkReplaced, RemarkSuspended, RemarkNotCompared}
 	slices.SortStableFunc(order, func(a, b Remark) int {
 		return slices.Index(rank, a.Kind) - slices.Index(rank, b.Kind)
 	})

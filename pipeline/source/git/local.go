@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -154,13 +155,50 @@ func (l *Local) ForkPoint() (string, error) {
 			return "", fmt.Errorf("reading HEAD: %w", err)
 		}
 		bases, err := commit.MergeBase(branch)
+		if shallow, _ := l.repository.Storer.Shallow(); len(shallow) > 0 && (err != nil || len(bases) == 0) {
+			if common := commonAncestor(commit, branch); common != "" {
+				return common, nil
+			}
+			return "", fmt.Errorf("the clone is shallow, and the commit at which HEAD left %s is not in it: fetch it with git fetch --unshallow "+
+				"(actions/checkout: fetch-depth: 0; GitLab: GIT_DEPTH: 0)", name)
+		}
 		if err != nil {
 			return "", fmt.Errorf("looking for the commit at which HEAD left %s: %w", name, err)
 		}
 		if len(bases) == 0 {
-			return "", fmt.Errorf("HEAD and %s have no commit in common; deepen the clone if it is shallow", name)
+			return "", fmt.Errorf("HEAD and %s have no commit in common", name)
 		}
 		return bases[0].Hash.String(), nil
 	}
 	return "", errors.New("the repository has neither a remote branch nor a branch main or master")
+}
+
+// commonAncestor returns the newest commit that two have in common as far as a shallow clone has their ancestors, or "".
+func commonAncestor(a, b *object.Commit) string {
+	first := ancestorsOf(a)
+	var newest *object.Commit
+	for hash, one := range ancestorsOf(b) {
+		if first[hash] != nil && (newest == nil || one.Committer.When.After(newest.Committer.When)) {
+			newest = one
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.Hash.String()
+}
+
+// ancestorsOf returns a commit and those before it that the clone has.
+func ancestorsOf(of *object.Commit) map[plumbing.Hash]*object.Commit {
+	out := map[plumbing.Hash]*object.Commit{of.Hash: of}
+	for next := []*object.Commit{of}; len(next) > 0; next = next[1:] {
+		for i := range next[0].NumParents() {
+			parent, err := next[0].Parent(i)
+			if err == nil && out[parent.Hash] == nil {
+				out[parent.Hash] = parent
+				next = append(next, parent)
+			}
+		}
+	}
+	return out
 }

@@ -18,10 +18,11 @@ func describe(app *application, o *Object, known []cluster) *render.Unit {
 	unit := &render.Unit{Kind: o.Ref().Kind, Cluster: clusterOf(app, known).String()}
 	policy := app.Spec.SyncPolicy
 	automated := policy.Automated
+	unit.Manual = automated == nil || automated.Enabled != nil && !*automated.Enabled
 	switch {
 	case slices.Contains(policy.SyncOptions, "Prune=false"):
 		unit.Keeps = "its syncOptions have Prune=false"
-	case automated == nil || automated.Enabled != nil && !*automated.Enabled:
+	case unit.Manual:
 		unit.Keeps = "it is synced by hand, and pruned only if that is asked for"
 	case !automated.Prune:
 		unit.Keeps = "its syncPolicy.automated has no prune: true"
