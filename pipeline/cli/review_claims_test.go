@@ -73,6 +73,27 @@ func TestReviewOfFilesThatNothingReads(t *testing.T) {
 	}.run(t)
 }
 
+// TestReviewOfDeadDirectories: what nothing led to is in no cluster, so that nothing is deleted with it.
+func TestReviewOfDeadDirectories(t *testing.T) {
+	reviewed{
+		files:  reviewedCluster(map[string]string{"dead/Chart.yaml": "apiVersion: v2\nname: dead\nversion: 1.0.0\n", "dead/templates/ns.yaml": namespaceText("dead")}),
+		change: map[string]string{"infrastructure/unused.yaml": "", "dead/Chart.yaml": "", "dead/templates/ns.yaml": "", "apps/settings.yaml": ""},
+		code:   1, wants: []string{"deleted: ConfigMap shop/settings", "0 modified, 1 deleted",
+			"warning: changed, and in nothing that a cluster applies, as far as the files tell: dead, infrastructure\n"},
+		lacks: []string{"deleted: Namespace"},
+	}.run(t)
+}
+
+// TestReviewOfTheValuesOfAnUnrenderedApplication: the values of a chart that a plugin renders are shown as they are written.
+func TestReviewOfTheValuesOfAnUnrenderedApplication(t *testing.T) {
+	reviewed{
+		files: map[string]string{"argocd/apps.yaml": argoApplication("web", "path: web, plugin: {name: build}"), "web/values.yaml": "a: 1\n",
+			"web/kustomization.yaml": "helmCharts: [{name: web, valuesFile: values.yaml}]\n"},
+		change: map[string]string{"web/values.yaml": "a: 2\n"},
+		code:   1, wants: []string{"modified: web/values.yaml (not rendered)", "by Application argocd/web, which cannot be rendered"},
+	}.run(t)
+}
+
 // TestReviewOfATemplateForPeople: what cannot be rendered and is deployed by nothing does not fail the review.
 func TestReviewOfATemplateForPeople(t *testing.T) {
 	reviewed{

@@ -30,6 +30,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	notes := &reviewNotes{}
 	notes.addMirrors(o.urls, slices.Concat(base.entries, head.entries))
 	unused := leftOut(base, head)
+	addDead(unused, base, head)
 	base.leaveOut(unused, nil)
 	head.leaveOut(unused, nil)
 	same, directories, gaps := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
@@ -91,9 +92,9 @@ func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, hea
 // withoutLooseFailures leaves out the builds that cannot be rendered any more, and that nothing leads to which a cluster applies, such as
 // templates for people.
 func withoutLooseFailures(now, earlier []dryrun.Result, loose map[string]bool) (kept []dryrun.Result, failed []dryrun.Still) {
-	before := map[string]bool{}
+	before := map[string]bool{} // which failed
 	for _, r := range earlier {
-		before[r.Entry.Key] = true
+		before[r.Entry.Key] = r.Err != nil
 	}
 	for _, r := range now {
 		if r.Err != nil && loose[r.Entry.Key] && !before[r.Entry.Key] {
@@ -117,6 +118,21 @@ func leftOut(base, head *end) keySet {
 		}
 	}
 	return out
+}
+
+// addDead adds the builds that are removed, and that nothing led to which a cluster applies: no object is deleted with them. One that is new
+// may be such a build in another place.
+func addDead(unused keySet, base, head *end) {
+	for key, isLoose := range head.loose {
+		if _, known := base.loose[key]; isLoose && !known {
+			return
+		}
+	}
+	for key, isLoose := range base.loose {
+		if _, still := head.loose[key]; isLoose && !still {
+			unused[key] = true
+		}
+	}
 }
 
 // leaveOut leaves out the builds that Applications deploy, and those that are the same at both ends.

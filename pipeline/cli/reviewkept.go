@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
@@ -138,7 +139,7 @@ func (k keptReleases) print(w io.Writer, results []dryrun.Result) {
 		one := k[key]
 		if one.all {
 			builds = append(builds, key)
-			reason, _, _ = strings.Cut(one.reason.Error(), "\n")
+			reason, _, _ = strings.Cut(readingObjects.ReplaceAllString(one.reason.Error(), ""), "\n")
 			continue
 		}
 		for kept, why := range one.why {
@@ -155,6 +156,9 @@ func (k keptReleases) print(w io.Writer, results []dryrun.Result) {
 	printKept(w, "release", "as they cannot be rendered", others)
 	printKept(w, "build", "as "+strings.TrimPrefix(reason, "error: "), builds)
 }
+
+// readingObjects is a part of a reason that names a field of a pipeline, which a review does not have.
+var readingObjects = lazyregexp.New(`reading spec\.build\.releases\.objects\[\d+\]: `)
 
 // maxKept is how many releases or builds a line names.
 const maxKept = 5

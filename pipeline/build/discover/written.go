@@ -49,6 +49,20 @@ func FilesOf(r tree.Reader, o Options, u Unrendered) (map[string]string, error) 
 	return out, nil
 }
 
+// valuesFiles returns the values files of the charts of a kustomization in a directory.
+func (k *kustomization) valuesFiles(dir string) (out []string) {
+	for _, one := range k.HelmCharts {
+		fields, _ := one.(map[string]any)
+		more, _ := fields["additionalValuesFiles"].([]any)
+		for _, value := range append(more, fields["valuesFile"]) {
+			if name, _ := value.(string); name != "" {
+				out = append(out, path.Join(dir, name))
+			}
+		}
+	}
+	return out
+}
+
 // filesBelow returns the files of a chart that may be YAML: what a change of them means is not known.
 func (c *contents) filesBelow(at string) (out []string) {
 	list, err := c.reader.List(at)
@@ -80,6 +94,7 @@ func (c *contents) objectFiles(at string) (out []string) {
 		case d.kustomization == nil && c.directories[at] != nil && c.directories[at].kustomization == nil:
 			out = append(out, d.manifests...)
 		case d.kustomization != nil:
+			out = append(out, d.kustomization.valuesFiles(dir)...)
 			for _, ref := range d.kustomization.Resources {
 				name := path.Join(dir, ref)
 				if of := c.directories[path.Dir(name)]; of != nil && slices.Contains(of.manifests, name) {
