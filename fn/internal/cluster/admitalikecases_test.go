@@ -14,6 +14,8 @@ type alikeSet struct {
 	name       string
 	namespaces []string
 	objects    []map[string]any
+	// fields are the numbers of those in which the workloads differ, beside their names.
+	fields []int
 	// workloads are documents in block style.
 	workloads []string
 }
@@ -47,7 +49,7 @@ var slotReads = []string{
 	`"constant"`,
 }
 
-// slotConditions are true of some workloads that are alike, and not of others. Only the last two use variables.
+// slotConditions are true of some workloads that are alike, and not of others.
 var slotConditions = []string{
 	`object.metadata.labels["app"] == "web-3"`,
 	`object.metadata.labels[?"tier"].orValue("none") == "gold"`,
@@ -62,8 +64,31 @@ var slotConditions = []string{
 	`size(object.spec.containers) > 1`,
 	`has(object.spec.volumes) && object.spec.volumes.exists(v, has(v.configMap))`,
 	`object.metadata.labels.exists(k, object.metadata.labels[k] == "web-2")`,
-	`variables.busy`,
-	`variables.first.image.endsWith(":1.2")`,
+}
+
+// fieldConditions are conditions of the field that change sets by its number.
+var fieldConditions = [slotFields]string{
+	`object.metadata.labels["app"] in ["web-2", "web-3", "web-4"]`,
+	`object.metadata.labels[?"tier"].orValue("none") == "gold"`,
+	`object.spec.?serviceAccountName.orValue("none") == "api"`,
+	`object.spec.containers.exists(c, c.name in ["main-2", "main-4"])`,
+	`object.spec.containers.exists(c, c.name == "added" || c.name.startsWith("aside"))`,
+	`object.spec.containers.exists(c, c.image.endsWith(":1.3") || c.image.contains("nginx"))`,
+	`object.spec.containers.exists(c, c.?env.orValue([]).exists(e, e.?value.orValue("") in ["on", "loud"]))`,
+	`object.spec.containers.exists(c, "--debug" in c.?args.orValue([]))`,
+	`object.spec.containers.exists(c, quantity(string(c.?resources.?requests[?"cpu"].orValue("0"))).isGreaterThan(quantity("500m")))`,
+	`object.spec.containers.exists(c, string(c.?resources.?requests[?"memory"].orValue("0")) == "2Gi")`,
+	`object.spec.?volumes.orValue([]).exists(v, v.?configMap.?name.orValue("") in ["settings-2", "settings-3"])`,
+	`object.metadata.?annotations[?"checksum/config"].orValue("none") in ["cafe2", "cafe3", "cafe4"]`,
+	`object.metadata.labels[?"sidecar.istio.io/inject"].orValue("none") == "true"`,
+}
+
+// condition returns a condition, mostly of one of the fields in which workloads of the set differ.
+func (m *admitMaker) condition(s *alikeSet) string {
+	if m.maybe(0.7) {
+		return fieldConditions[pick(m, s.fields...)]
+	}
+	return pick(m, slotConditions...)
 }
 
 // slotVariables are variables of the policies.
@@ -76,7 +101,7 @@ var slotVariables = []any{
 
 // alike makes up namespaces with policies, and workloads in them.
 func (m *admitMaker) alike(name string, workloads int) *alikeSet {
-	s := &alikeSet{name: name}
+	s := &alikeSet{name: name, fields: []int{m.IntN(slotFields), m.IntN(slotFields)}}
 	team, limits := pick(m, "red", "blue"), m.maybe(0.5)
 	limit := m.limitRange("", "limits")
 	for i := range 3 {
@@ -101,11 +126,16 @@ func (m *admitMaker) alike(name string, workloads int) *alikeSet {
 		}
 		s.objects = append(s.objects, object("v1", "ConfigMap", namespace, "params", map[string]any{"data": map[string]any{"tier": pick(m, "gold", "tin", "gold")}}))
 	}
-	for i := range pick(m, 0, 1, 1, 1, 2, 3) {
-		s.objects = append(s.objects, m.slotPolicy(s, fmt.Sprintf("%s-p%d", name, i))...)
-	}
-	for i := range m.IntN(2) {
-		s.objects = append(s.objects, m.slotValidation(s, fmt.Sprintf("%s-v%d", name, i))...)
+	if strings.HasSuffix(name, "-0") { // one set in which a policy reads what the workloads that are alike have differently
+		s.fields = []int{0}
+		s.objects = append(s.objects, m.boundPolicy(s, name+"-p", apply, `Object{metadata: Object.metadata{labels: {"drawn": `+fieldConditions[0]+` ? "a" : "b"}}}`)...)
+	} else {
+		for i := range pick(m, 0, 1, 1, 1, 2, 3) {
+			s.objects = append(s.objects, m.slotPolicy(s, fmt.Sprintf("%s-p%d", name, i))...)
+		}
+		for i := range m.IntN(2) {
+			s.objects = append(s.objects, m.slotValidation(s, fmt.Sprintf("%s-v%d", name, i))...)
+		}
 	}
 	for len(s.workloads) < workloads {
 		s.workloads = append(s.workloads, m.copies(s, min(12, workloads-len(s.workloads)))...)
@@ -119,28 +149,39 @@ func (m *admitMaker) slotPolicy(s *alikeSet, name string) []map[string]any {
 	annotation := `"example.com/` + name + `"`
 	one := pick(m, []struct{ kind, expression string }{
 		{apply, `Object{metadata: Object.metadata{annotations: {` + annotation + `: ` + read + `}}}`},
-		{apply, `Object{metadata: Object.metadata{labels: {"drawn": ` + pick(m, slotConditions...) + ` ? "gold" : "tin"}}}`},
+		{apply, `Object{metadata: Object.metadata{labels: {"drawn": ` + m.condition(s) + ` ? "gold" : "tin"}}}`},
 		{apply, `Object{spec: Object.spec{containers: [Object.spec.containers{name: object.spec.containers[0].name, env: [Object.spec.containers.env{name: "DRAWN", value: ` + read + `}]}]}}`},
 		{apply, `Object{spec: Object.spec{initContainers: [Object.spec.initContainers{name: "main-2", image: "example.com/extra:1", restartPolicy: "Always"}]}}`},
 		{apply, `Object{spec: Object.spec{containers: [Object.spec.containers{name: "main-2", image: "example.com/other:1", env: [Object.spec.containers.env{name: "SET", value: "yes"}]}]}}`},
 		{apply, `Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, imagePullPolicy: "Always"})}}`},
-		{jsonPatch, `[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("example.com/drawn"), value: (` + pick(m, slotConditions...) + `) ? "a" : "b"}]`},
-		{jsonPatch, `(` + pick(m, slotConditions...) + `) ? [JSONPatch{op: "add", path: "/spec/containers/0/resources", value: {"requests": {"cpu": "1500m"}}}] : []`},
+		{jsonPatch, `[JSONPatch{op: "add", path: "/metadata/labels/" + jsonpatch.escapeKey("example.com/drawn"), value: (` + m.condition(s) + `) ? "a" : "b"}]`},
+		{jsonPatch, `(` + m.condition(s) + `) ? [JSONPatch{op: "add", path: "/spec/containers/0/resources", value: {"requests": {"cpu": "1500m"}}}] : []`},
 		{jsonPatch, `[JSONPatch{op: "add", path: "/spec/containers/-", value: Object.spec.containers{name: "added", image: object.spec.containers[0].image}}]`},
 		{jsonPatch, `[JSONPatch{op: "test", path: "/metadata/labels/app", value: "web-3"}, JSONPatch{op: "replace", path: "/spec/dnsPolicy", value: "Default"}]`},
 		{jsonPatch, `[JSONPatch{op: "copy", from: "/metadata/labels/app", path: "/metadata/labels/copied"}]`},
 		{jsonPatch, `[JSONPatch{op: "replace", path: "/spec/containers/0/image", value: "mirror.example.com/" + object.spec.containers[0].image}]`},
 	}...)
-	field := strings.ToLower(one.kind[:1]) + one.kind[1:]
-	if one.kind == jsonPatch {
-		field = "jsonPatch"
+	out := m.boundPolicy(s, name, one.kind, one.expression)
+	spec, binding := out[0]["spec"].(map[string]any), out[1]["spec"].(map[string]any)
+	if m.maybe(0.5) {
+		spec["matchConditions"] = []any{map[string]any{"name": "some", "expression": m.condition(s)}}
 	}
-	spec := m.slotSpec("CREATE")
-	spec["reinvocationPolicy"] = pick(m, "Never", "IfNeeded")
-	spec["mutations"] = []any{map[string]any{"patchType": one.kind, field: map[string]any{"expression": one.expression}}}
-	binding := map[string]any{"policyName": name, "matchResources": m.slotResources(s)}
+	binding["matchResources"] = m.slotResources(s)
 	m.addParams(spec, binding, s, `params.data.tier == object.metadata.labels[?"tier"].orValue("gold")`)
 	addVariables(spec)
+	return out
+}
+
+// boundPolicy returns a MutatingAdmissionPolicy with its binding to the namespaces of a set.
+func (m *admitMaker) boundPolicy(s *alikeSet, name, kind, expression string) []map[string]any {
+	field := strings.ToLower(kind[:1]) + kind[1:]
+	if kind == jsonPatch {
+		field = "jsonPatch"
+	}
+	spec := m.slotSpec()
+	spec["reinvocationPolicy"] = pick(m, "Never", "IfNeeded")
+	spec["mutations"] = []any{map[string]any{"patchType": kind, field: map[string]any{"expression": expression}}}
+	binding := map[string]any{"policyName": name, "matchResources": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"set": s.name}}}}
 	return []map[string]any{
 		object(m.mutatingAPI(), "MutatingAdmissionPolicy", "", name, map[string]any{"spec": spec}),
 		object(m.mutatingAPI(), "MutatingAdmissionPolicyBinding", "", name, map[string]any{"spec": binding}),
@@ -148,17 +189,13 @@ func (m *admitMaker) slotPolicy(s *alikeSet, name string) []map[string]any {
 }
 
 // slotSpec makes up what policies of both kinds have.
-func (m *admitMaker) slotSpec(operation string) map[string]any {
-	spec := map[string]any{
+func (m *admitMaker) slotSpec() map[string]any {
+	return map[string]any{
 		"failurePolicy": pick(m, "Ignore", "Fail"),
 		"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{operation}, "resources": []any{"pods"},
+			"apiGroups": []any{""}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE"}, "resources": []any{"pods"},
 		}}},
 	}
-	if m.maybe(0.3) {
-		spec["matchConditions"] = []any{map[string]any{"name": "some", "expression": pick(m, slotConditions[:len(slotConditions)-2]...)}}
-	}
-	return spec
 }
 
 // slotResources makes up what a binding matches in the namespaces of a set.
@@ -201,8 +238,11 @@ func addVariables(spec map[string]any) {
 
 // slotValidation makes up a ValidatingAdmissionPolicy, which rejects some of the pods with a message of their values.
 func (m *admitMaker) slotValidation(s *alikeSet, name string) []map[string]any {
-	spec := m.slotSpec("CREATE")
-	validation := map[string]any{"expression": "!(" + pick(m, slotConditions...) + ")", "message": "no such pods"}
+	spec := m.slotSpec()
+	if m.maybe(0.5) {
+		spec["matchConditions"] = []any{map[string]any{"name": "some", "expression": m.condition(s)}}
+	}
+	validation := map[string]any{"expression": "!(" + m.condition(s) + ")", "message": "no such pods"}
 	if m.maybe(0.7) {
 		validation["messageExpression"] = `"refused: " + ` + "(" + pick(m, slotReads...) + ")"
 	}
@@ -231,7 +271,6 @@ func (m *admitMaker) copies(s *alikeSet, n int) []string {
 		image: pick(m, "registry.example.com/web:1.1", "registry.example.com/web"), mode: "calm", argument: "--quiet", cpu: "100m", memory: "64Mi",
 		settings: "settings-1", checksum: "a1b2c3d4", inject: "true",
 	}
-	fields := []int{m.IntN(slotFields), m.IntN(slotFields)} // in which some have other values
 	var out []string
 	for i := range n {
 		m.pods++
@@ -249,7 +288,7 @@ func (m *admitMaker) copies(s *alikeSet, n int) []string {
 			v.namespace = pick(m, s.namespaces...)
 		}
 		if m.maybe(0.6) {
-			m.change(&v, i, pick(m, fields...))
+			m.change(&v, i, pick(m, s.fields...))
 		}
 		out = append(out, writeAlike(rand.New(rand.NewPCG(structure, 0)), kind, v)) //nolint:gosec // made-up input
 	}

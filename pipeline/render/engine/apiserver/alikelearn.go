@@ -84,7 +84,7 @@ func (a *alikeness) admitAlike(ctx context.Context, rest, candidates []*entry) (
 		rest, candidates = nil, nil
 		for _, g := range groups {
 			if !a.learn(g) {
-				candidates = append(candidates, g.entries[1:]...)
+				candidates = append(candidates, unadmitted(g.entries[1:])...)
 				continue
 			}
 			shapes = append(shapes, render.AdmittedShape{Pod: g.pod, Values: append(g.made.values, madePath, strconv.Itoa(madeLine))})
