@@ -126,7 +126,7 @@ func (m *admitMaker) alike(name string, workloads int) *alikeSet {
 		}
 		s.objects = append(s.objects, object("v1", "ConfigMap", namespace, "params", map[string]any{"data": map[string]any{"tier": pick(m, "gold", "tin", "gold")}}))
 	}
-	if strings.HasSuffix(name, "-0") { // one set in which a policy reads what the workloads that are alike have differently
+	if isReadForCertain(name) {
 		s.fields = []int{0}
 		s.objects = append(s.objects, m.boundPolicy(s, name+"-p", apply, `Object{metadata: Object.metadata{labels: {"drawn": `+fieldConditions[0]+` ? "a" : "b"}}}`)...)
 	} else {
@@ -142,6 +142,9 @@ func (m *admitMaker) alike(name string, workloads int) *alikeSet {
 	}
 	return s
 }
+
+// isReadForCertain reports whether a set is the one in which a policy reads what Deployments that are alike have differently.
+func isReadForCertain(set string) bool { return strings.HasSuffix(set, "-0") }
 
 // slotPolicy makes up a MutatingAdmissionPolicy with its binding.
 func (m *admitMaker) slotPolicy(s *alikeSet, name string) []map[string]any {
@@ -270,6 +273,9 @@ func (m *admitMaker) copies(s *alikeSet, n int) []string {
 		namespace: s.namespaces[0], app: pick(m, "", "shop", "shop", "shop"), tier: "tin", account: "web", main: pick(m, "", "main-1", "main-1"), side: "side-1",
 		image: pick(m, "registry.example.com/web:1.1", "registry.example.com/web"), mode: "calm", argument: "--quiet", cpu: "100m", memory: "64Mi",
 		settings: "settings-1", checksum: "a1b2c3d4", inject: "true",
+	}
+	if isReadForCertain(s.name) {
+		kind, base.app = "Deployment", "shop"
 	}
 	var out []string
 	for i := range n {
