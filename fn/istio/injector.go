@@ -5,6 +5,7 @@ package istio
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,10 +130,10 @@ func New(o Options) (*Injector, error) {
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
-		return nil, strict.AtField(err, "injector", "config")
+		return nil, atSyntaxError(o.Config, "reading the injector configuration (data.config)", err, "injector", "config")
 	}
 	if in.values, err = ParseValues(o.Values, o.Overrides); err != nil {
-		return nil, strict.AtField(err, "injector", "values")
+		return nil, atSyntaxError(o.Values, "reading the injector's values (data.values)", err, "injector", "values")
 	}
 	if err = in.config.applyChartOverrides(o.Overrides); err != nil {
 		return nil, strict.AtField(err, "injector", "overrides")
@@ -145,7 +146,8 @@ func New(o Options) (*Injector, error) {
 	in.warnings = slices.Concat(o.Doubts, in.detection.Warnings)
 	in.profile, _ = ProfileOf(in.detection.Version)
 	if in.profile.Has(feature.TemplatesMerged) && !hasValues {
-		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")
+		return nil, strict.AtField(errors.New("reading the injector's values: there are none; write data.values of the ConfigMap istio-sidecar-injector "+
+			"as spec.istio.injector.values, beside config"), "injector", "config")
 	}
 	if err := in.readMesh(); err != nil {
 		return nil, err
@@ -203,7 +205,7 @@ func checkValues(o Options, templates map[string]*Template) (warnings []error, e
 func (in *Injector) readMesh() error {
 	mc, warnings, err := mesh.Parse(in.opts.Mesh, in.profile.release)
 	if err != nil {
-		return strict.AtField(fmt.Errorf("reading the mesh config (data.mesh of the ConfigMap istio): %w", err), "meshConfig")
+		return atSyntaxError(in.opts.Mesh, "reading the mesh config (data.mesh of the ConfigMap istio)", err, "meshConfig")
 	}
 	in.MeshWarnings = warnings
 	if in.opts.RootNamespace != "" {

@@ -4,9 +4,16 @@
 package istio
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+
+	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // parseTemplates parses the configuration's templates. Templates that mix what no version of Istio has together are a
@@ -63,4 +70,23 @@ func (l *language) parseAll(texts map[string]string, isLazy func(name string) bo
 		templates[name] = parsed[i]
 	}
 	return templates, nil
+}
+
+var lineOfError = lazyregexp.New(`^line (\d+): (?s:(.*))$`)
+
+// atSyntaxError returns the error about a text that is a field of the policy. If the text is no YAML, the error has the line of the mistake.
+func atSyntaxError(text, doing string, err error, path ...any) error {
+	_, syntax := strict.ReadOne([]byte(text), len(text))
+	if syntax == nil {
+		if !strings.HasPrefix(err.Error(), "reading ") {
+			err = fmt.Errorf("%s: %w", doing, err)
+		}
+		return strict.AtField(err, path...)
+	}
+	line := 0
+	if m := lineOfError.FindStringSubmatch(syntax.Error()); m != nil {
+		line, _ = strconv.Atoi(m[1]) // it is one
+		syntax = errors.New(m[2])
+	}
+	return &strict.FieldError{Path: path, Line: line, Err: fmt.Errorf("%s: line %d of the text: %w", doing, line, syntax)}
 }

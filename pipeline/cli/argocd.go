@@ -24,7 +24,7 @@ Plugin. Argo CD runs it in the application's directory of a checkout (ARGOCD_APP
 the checkout is used as the pipeline's source. The pipeline is selected by the plugin's
 parameter "pipeline", or else by the application's environment variable PIPELINE. By default,
 it has the application's name, whatever the application's namespace.`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory in the repository with RenderPipeline files")
 	cmd.Flags().StringVar(&policies, "policies", "policies",
 		"directory in the repository with the policies that pipelines reference by policies[].file")

@@ -54,7 +54,7 @@ Exit codes:
   2  the cluster cannot be read, or the directory cannot be written`
 	cmd.Example = `  prerig capture --to cluster/
   prerig capture --context prod --to clusters/prod/ --check`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	f := cmd.Flags()
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: kubectl's own)")
 	f.StringVar(&c.kubeContext, "context", "", "kubeconfig context (default: the current context)")

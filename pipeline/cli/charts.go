@@ -22,7 +22,7 @@ with the repositories. All three read the pipelines, and the source in the curre
 or in that of --source. The credentials are those of the pipelines
 (spec.build.chartRepositories). The lock also holds remote bases and files of kustomizations:
 lock and update add missing ones. prerig lock is all of it in one command.`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newChartsLock(streams), newChartsUpdate(streams), newChartsVerify(streams))
 	return cmd

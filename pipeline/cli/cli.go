@@ -288,6 +288,18 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
 }
 
+// noArguments is for commands that read nothing but their flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if cmd.Flags().Lookup("context") != nil {
+		hint = "; a context of the kubeconfig is written --context " + args[0]
+	}
+	return fmt.Errorf("%s takes no arguments, and has %q%s; see %s --help", cmd.CommandPath(), strings.Join(args, " "), hint, cmd.CommandPath())
+}
+
 // newCommand returns a command with what all of them have in common.
 func newCommand(use, short string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, SilenceErrors: true, SilenceUsage: true}

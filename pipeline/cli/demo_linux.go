@@ -25,7 +25,7 @@ It needs the git command. It listens on loopback only, and writes only to a dire
 own below that of temporary files ($TMPDIR).`
 	cmd.Example = `  prerig demo
   prerig demo --exit     # do all five things, print what happens, and end`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	cmd.Flags().BoolVar(&o.Exit, "exit", false, "do the five things, print what happens, and end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var err error

@@ -36,7 +36,7 @@ pin queries the registries and writes an ImageLock file. If a policy references 
 without a policy. verify reports which tags have moved since.
 
 The credentials of docker login and podman login are used, including credential helpers.`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newImagesPin(streams, version), newImagesApply(streams), newImagesVerify(streams, version))
 	return cmd

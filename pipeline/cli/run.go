@@ -184,7 +184,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 		case f.Input.Root != "" || f.Input.Stdin():
 		case f.Blank():
 			fmt.Fprintf(r.streams.Err, "warning: %s: the file is empty\n", f.Input.Path)
-		case f.IsEmpty():
+		case f.IsEmpty() && f.IsWhole():
 			fmt.Fprintf(r.streams.Err, "warning: %s: the file has no object, only comments or separators\n", f.Input.Path)
 		}
 	}

@@ -59,7 +59,7 @@ in a Git repository are read at the same commit as by prerig serve.`
 
 func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 	run func(context.Context, *config.Config, daemon.Options) error) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	config.Flags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, warnings, err := config.Load(cmd.Flags())

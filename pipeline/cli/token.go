@@ -20,7 +20,7 @@ func newToken(streams Streams) *cobra.Command {
 	cmd := newCommand("token", "Create tokens for the daemon's page, API and metrics")
 	cmd.Long = `Create tokens that identify a user and grant a role. The daemon knows only their hashes, which
 are in the file or directory of admin.tokens in its configuration.`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newTokenCreate(streams))
 	return cmd

@@ -17,7 +17,7 @@ func newVersion(streams Streams, linked string) *cobra.Command {
 Istio version whose injection is supported.`
 	cmd.Example = `  prerig version
   prerig version -o json`
-	cmd.Args = cobra.NoArgs
+	cmd.Args = noArguments
 	output := ""
 	formatFlag(cmd, streams, &output, textFormats)
 	cmd.RunE = func(*cobra.Command, []string) error {

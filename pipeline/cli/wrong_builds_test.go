@@ -70,14 +70,14 @@ func TestTargetOfAPatchThatSelectsNothing(t *testing.T) {
 	const patches = "namePrefix: a-\nresources: [../base]\nconfigMapGenerator: [{name: c, literals: [a=b]}]\npatches:\n"
 	const operation = "\n  patch: '[{\"op\": \"add\", \"path\": \"/metadata/generateName\", \"value\": \"b\"}]'\n"
 	for text, want := range map[string]string{
-		"- target: {kind: Deployment, name: wbe}" + operation:                                                                         "warning: ov/kustomization.yaml:5: patches[0].target: no object is selected by Deployment wbe, so that the patch changes nothing, did you mean ",
-		"- target: {kind: Deploymnet}" + operation:                                                                                    "ov/kustomization.yaml:5: patches[0].target: no object is selected by Deploymnet, so that the patch changes nothing, did you mean Deployment?",
-		"- target: {kind: Service, name: web}" + operation:                                                                            "no object is selected by Service web, so that the patch changes nothing\n",
-		"- target: {kind: Deployment, name: web}" + operation:                                                                         "",
-		"- target: {kind: Deployment, name: w.*}" + operation:                                                                         "",
-		"- target: {kind: Deploy.*|StatefulSet}" + operation:                                                                          "",
-		"- target: {kind: ConfigMap, name: c}" + operation:                                                                            "",
-		"- target: {labelSelector: app=gone}" + operation:                                                                             "",
+		"- target: {kind: Deployment, name: wbe}" + operation: "warning: ov/kustomization.yaml:5: patches[0].target: no object is selected by Deployment wbe, so that the patch changes nothing, did you mean ",
+		"- target: {kind: Deploymnet}" + operation:            "ov/kustomization.yaml:5: patches[0].target: no object is selected by Deploymnet, so that the patch changes nothing, did you mean Deployment?",
+		"- target: {kind: Service, name: web}" + operation:    "no object is selected by Service web, so that the patch changes nothing\n",
+		"- target: {kind: Deployment, name: web}" + operation: "",
+		"- target: {kind: Deployment, name: w.*}" + operation: "",
+		"- target: {kind: Deploy.*|StatefulSet}" + operation:  "",
+		"- target: {kind: ConfigMap, name: c}" + operation:    "",
+		"- target: {labelSelector: app=gone}" + operation:     "",
 		"- target: {kind: Service, name: gone}\n  patch: |\n    $patch: delete\n    apiVersion: v1\n    kind: Service\n    metadata: {name: gone}\n": "",
 	} {
 		t.Chdir(t.TempDir())

@@ -73,6 +73,8 @@ type Config struct {
 	Previews Previews `mapstructure:"previews"`
 	// Receivers take webhooks.
 	Receivers []Receiver `mapstructure:"receivers"`
+
+	places wherePlaced
 	// Verify are clusters whose pods are compared with what was committed.
 	Verify []Verify `mapstructure:"verify"`
 	// Limits bound every render; a pipeline can only lower them.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 )
 
@@ -54,7 +55,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err, warnings)
 	}
 	want := Default()
-	if diff := cmp.Diff(&want, c); diff != "" {
+	if diff := cmp.Diff(&want, c, cmpopts.IgnoreUnexported(Config{})); diff != "" {
 		t.Error(diff)
 	}
 }

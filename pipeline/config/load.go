@@ -107,8 +107,9 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	if file != "" {
 		c.resolveRelativePaths(v, flags, filepath.Dir(file))
 	}
+	c.places = wherePlaced{flags, file, text}
 	if err := c.Validate(); err != nil {
-		return nil, nil, wherePlaced{flags, file, text}.placeErrors(err)
+		return nil, nil, c.places.placeErrors(err)
 	}
 	return c, unknownVariables(known), nil
 }
@@ -225,7 +226,7 @@ func listKeys(t reflect.Type, prefix string) []string {
 	var out []string
 	for i := range t.NumField() {
 		field := t.Field(i)
-		if field.Tag.Get("mapstructure") == "-" {
+		if field.Tag.Get("mapstructure") == "-" || !field.IsExported() {
 			continue
 		}
 		key := prefix + field.Tag.Get("mapstructure")

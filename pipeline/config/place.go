@@ -40,6 +40,15 @@ func (w wherePlaced) placeErrors(err error) error {
 	return errors.Join(out...)
 }
 
+// Placed returns an error about the value of a key with what sets the key: a flag, a variable, or a line of the file.
+func (c *Config) Placed(key string, err error) error {
+	err = fmt.Errorf("configuration %s: %w", key, err)
+	if place := c.places.placeOf(key); place != "" {
+		err = fmt.Errorf("%s: %w", place, err)
+	}
+	return err
+}
+
 // placeOf returns what sets a key, or "" where it has its default.
 func (w wherePlaced) placeOf(key string) string {
 	for name, of := range flagKeys {

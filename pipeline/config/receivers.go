@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/daemon/event"
@@ -17,12 +18,13 @@ import (
 // is in them. The transport fetches the keys that tokens are checked with.
 func (c *Config) EventReceivers(transport http.RoundTripper) ([]event.Receiver, error) {
 	var out []event.Receiver
-	for _, r := range c.Receivers {
+	for i, r := range c.Receivers {
+		key := fmt.Sprintf("receivers[%d]", i)
 		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
 		if r.Secret != "" {
 			file := &secretFile{name: r.Secret}
 			if err := file.readSecretFile(); err != nil {
-				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
+				return nil, c.Placed(key+".secret", fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err))
 			}
 			receiver.Secret, receiver.Secrets = file.last[0], file.currentSecrets
 		}
@@ -34,7 +36,10 @@ func (c *Config) EventReceivers(transport http.RoundTripper) ([]event.Receiver, 
 			receiver.Token = verifier
 		}
 		if err := receiver.Validate(); err != nil {
-			return nil, err
+			if !slices.Contains(event.Providers(), r.Provider) {
+				key += ".provider"
+			}
+			return nil, c.Placed(key, err)
 		}
 		out = append(out, receiver)
 	}

@@ -54,6 +54,9 @@ func (c *Config) validateServers(add addError) {
 			add(address.key, "must be HOST:PORT, found %q%s", address.value, portHint(address.value))
 		}
 	}
+	if c.Listen != "" && c.Listen == c.Admin.Listen && !strings.HasSuffix(c.Listen, ":0") {
+		add("admin.listen", "is %s, the address of listen; set another one", c.Listen)
+	}
 	for _, tls := range []setting[TLS]{{"admin.tls", c.Admin.TLS}, {"tls", c.TLS}} {
 		if (tls.value.Certificate == "") != (tls.value.Key == "") {
 			add(tls.key, "must have both certificate and key, or neither")

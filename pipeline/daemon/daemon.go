@@ -218,7 +218,7 @@ const eventSlots = 32
 func openComponents(ctx context.Context, c *config.Config, o Options, worker bool) (p *components, closing func(), err error) {
 	p = &components{config: c, options: o, metrics: telemetry.NewMetrics(o.Version)}
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("making the state directory: %w", err)
+		return nil, nil, c.Placed("state", fmt.Errorf("making the state directory: %w; choose a directory with --state", err))
 	}
 	limits, err := c.RenderLimits()
 	if err != nil {

@@ -67,11 +67,11 @@ func openServer(p *components, o server.Options) (*server.Server, error) {
 // openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
 func openListeners(ctx context.Context, group *errgroup.Group, p *components, s *server.Server, hooks net.Listener) error {
 	c, o := p.config, p.options
-	overHooks, err := tlsConfig(c.TLS, o.Log)
+	overHooks, err := tlsConfig(c, "tls", c.TLS, o.Log)
 	if err != nil {
 		return err
 	}
-	overAdmin, err := tlsConfig(c.Admin.TLS, o.Log)
+	overAdmin, err := tlsConfig(c, "admin.tls", c.Admin.TLS, o.Log)
 	if err != nil {
 		return err
 	}
@@ -130,11 +130,15 @@ func serveHealth(ctx context.Context, group *errgroup.Group, p *components, s *s
 }
 
 // tlsConfig returns how an address speaks TLS, nil where it does not.
-func tlsConfig(c config.TLS, log *slog.Logger) (*tls.Config, error) {
-	if !c.Enabled() {
+func tlsConfig(c *config.Config, key string, own config.TLS, log *slog.Logger) (*tls.Config, error) {
+	if !own.Enabled() {
 		return nil, nil
 	}
-	return server.TLSConfig(c.Certificate, c.Key, log)
+	out, err := server.TLSConfig(own.Certificate, own.Key, log)
+	if err != nil {
+		return nil, c.Placed(key, err)
+	}
+	return out, nil
 }
 
 // listenSocket opens the socket for its owner only. One that a process left behind that was killed is replaced; that none

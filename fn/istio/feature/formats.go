@@ -117,9 +117,7 @@ func ImageProblem(s string) string {
 	return ""
 }
 
-// hasConstant reports whether a part of a name has no small letter, such as PROJECT_ID: people replace it.
-func hasConstant(s string) bool {
-	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '/' || r == ':' }), func(part string) bool {
-		return part != strings.ToLower(part) && part == strings.ToUpper(part)
-	})
-}
+// hasConstant reports whether a name has a word of capital letters, such as PROJECT_ID: people replace it.
+func hasConstant(s string) bool { return constant.MatchString(s) }
+
+var constant = lazyregexp.New(`[A-Z][A-Z0-9_]{2,}`)

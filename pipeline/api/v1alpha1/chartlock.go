@@ -114,7 +114,11 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 	}
 	obj, _ := doc.Value.(map[string]any)
 	if obj["kind"] != KindChartLock || obj["apiVersion"] != APIVersion {
-		return nil, fmt.Errorf("reading the ChartLock: found %v %v, expected %s %s", obj["apiVersion"], obj["kind"], APIVersion, KindChartLock)
+		if obj["kind"] == nil {
+			return nil, fmt.Errorf("reading the ChartLock: line %d: it has no kind; a lock begins with apiVersion: %s and kind: %s, and prerig lock writes it",
+				doc.Line(), APIVersion, KindChartLock)
+		}
+		return nil, fmt.Errorf("reading the ChartLock: line %d: found %v %v, expected %s %s", doc.Line(), obj["apiVersion"], obj["kind"], APIVersion, KindChartLock)
 	}
 	ps := strict.Problems{List: append(doc.Duplicates(nil), doc.Aliases()...)}
 	lock := &ChartLock{}
@@ -127,11 +131,11 @@ func ParseChartLock(data []byte) (*ChartLock, error) {
 		return lock, nil
 	}
 	ps.Locate(doc)
-	errs := make([]error, len(ps.List))
+	texts := make([]string, len(ps.List))
 	for i, problem := range ps.List {
-		errs[i] = errors.New(problem.String())
+		texts[i] = problem.String()
 	}
-	return nil, fmt.Errorf("reading the ChartLock: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("reading the ChartLock: %s", strings.Join(texts, "; "))
 }
 
 var (

@@ -157,6 +157,10 @@ func (v *validator) checkExactlyOne(at string, given map[string]bool) {
 var nameRule = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
 func (v *validator) checkName(at, name string) {
+	if name == "" {
+		v.addError(at, "is missing; a name has lower case letters, digits, '-' and '.'")
+		return
+	}
 	if len(name) > 253 || !nameRule.MatchString(name) || strings.Contains(name, "..") {
 		v.addError(at, "must be lower case letters, digits, '-' and '.', found %q", name)
 	}

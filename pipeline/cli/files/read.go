@@ -167,6 +167,10 @@ func missingFileError(path string) error {
 	if strings.Contains(path, "://") {
 		return fmt.Errorf("URLs are not read; pipe the file: curl -fsSL %s | prerig inject", path)
 	}
+	if strings.ContainsAny(path, "*?[") {
+		return fmt.Errorf("no such file or directory; no file matches the pattern, or the shell did not expand it; name the directory: %s",
+			filepath.Dir(path))
+	}
 	return fmt.Errorf("no such file or directory%s", strict.DidYouMean(filepath.Base(path), NamesBeside(path)))
 }
 

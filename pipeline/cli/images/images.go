@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // Options control how registries are queried. The zero value works.
@@ -189,6 +190,9 @@ func Pinned(image string) bool { return strings.Contains(image, "@") }
 
 func parseTag(image string) (name.Reference, error) {
 	ref, err := name.ParseReference(image)
+	if problem := feature.ImageProblem(image); err != nil && problem != "" {
+		return nil, fmt.Errorf("reading the image: its name %q %s", image, problem)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the image %q: %w", image, err)
 	}

@@ -38,6 +38,20 @@ type Named struct {
 	Origin string
 }
 
+// otherFiles suggests files for a name without its extension, and for several names in one; "" where it knows none.
+func otherFiles(name string) string {
+	for _, extension := range []string{".yaml", ".yml", ".json"} {
+		if _, err := os.Stat(name + extension); err == nil {
+			return ", did you mean " + name + extension + "?"
+		}
+	}
+	names := strings.Split(name, ",")
+	if len(names) > 1 && !slices.Contains(names, "") {
+		return "; to use several policies, repeat the flag: -p " + strings.Join(names, " -p ")
+	}
+	return ""
+}
+
 // Load reads the policy that the user named: a file, or otherwise one that comes with Prerig.
 func Load(name string) (Named, error) {
 	data, err := os.ReadFile(name)
@@ -50,6 +64,9 @@ func Load(name string) (Named, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		if strings.Contains(name, "://") {
 			return Named{}, fmt.Errorf("reading policy %s: URLs are not read; save the file first: curl -fsSLo %s %s", name, FileName, name)
+		}
+		if hint := otherFiles(name); hint != "" {
+			return Named{}, fmt.Errorf("reading policy %s: no such file%s", name, hint)
 		}
 		return Named{}, fmt.Errorf("reading policy %s: no such file, and no built-in policy of that name%s (built-in policies: %s)",
 			name, strict.DidYouMean(filepath.Base(name), append(files.NamesBeside(name), policies.Names()...)), strings.Join(policies.Names(), ", "))

@@ -121,7 +121,7 @@ func (r Receiver) Validate() error {
 	case (r.Provider == ArtifactRegistry) != (r.Token != nil) && !r.Insecure || r.Token != nil && (len(r.Secret) > 0 || r.Insecure):
 		return fmt.Errorf("checking receiver %q: audience and email are for artifact-registry alone, without a secret and not insecure", r.Name)
 	case len(r.Secret) == 0 && !r.Insecure && r.Token == nil:
-		return fmt.Errorf("checking receiver %q: it has no secret; set one, or declare it insecure", r.Name)
+		return fmt.Errorf("checking receiver %q: it has no secret; set secret to a file that holds one, or declare it insecure", r.Name)
 	case len(r.Secret) > 0 && r.Insecure:
 		return fmt.Errorf("checking receiver %q: it has a secret and is declared insecure; only one of them can be meant", r.Name)
 	}
