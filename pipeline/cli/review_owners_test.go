@@ -21,7 +21,9 @@ func replacedSet(prefix, policy, finalizers string) string {
 func TestReviewOfReplacedApplications(t *testing.T) {
 	const finalizer = ", finalizers: [resources-finalizer.argocd.argoproj.io]"
 	const danger = "danger: Application argocd/a-web is deleted with a finalizer, and Application argocd/b-web is in its place: Argo CD deletes 1 object, and creates it again at the next sync by hand"
-	byHand := func(name, policy, finalizers string) string { return prunedApplication(name, "apps/web", policy, finalizers) }
+	byHand := func(name, policy, finalizers string) string {
+		return prunedApplication(name, "apps/web", policy, finalizers)
+	}
 	for name, c := range map[string]struct {
 		from, to     string
 		wants, lacks []string
