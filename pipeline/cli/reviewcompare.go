@@ -44,7 +44,7 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	now, kept := renderSecond(ctx, before, after, base, head, earlier)
 	from := "commit " + base.name
 	now, loose := withoutLooseFailures(now, earlier, head.loose)
-	c, still := after.CompareEnds(ctx, from, earlier, now)
+	c, still := after.CompareEnds(ctx, from, withoutFailed(earlier, loose), now)
 	c.AddUnaffected(from, same)
 	kept.keepChanged(c)
 	kept.print(notes, now)
@@ -104,6 +104,13 @@ func withoutLooseFailures(now, earlier []dryrun.Result, loose map[string]bool) (
 		kept = append(kept, r)
 	}
 	return kept, failed
+}
+
+// withoutFailed leaves out the builds that failed at the other end: their objects are not deleted.
+func withoutFailed(results []dryrun.Result, failed []dryrun.Still) []dryrun.Result {
+	return withoutKeys(results, func(key string) bool {
+		return slices.ContainsFunc(failed, func(one dryrun.Still) bool { return one.Build == key })
+	})
 }
 
 // keySet has keys of builds.
