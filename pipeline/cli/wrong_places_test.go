@@ -48,7 +48,7 @@ func TestPolicyErrorsNameFileLineAndField(t *testing.T) {
 		"from":     "error: from.yaml:5: InjectionPolicy mesh spec.from: ",
 		"field":    "has the field .ProxyImge; the template is in field.yaml:14",
 		"template": "error: template.yaml:14: InjectionPolicy mesh spec.istio.injector.config.templates.sidecar: reading template \"sidecar\", line 4: ",
-		"values":   "error: values.yaml:15: InjectionPolicy mesh spec.istio.injector.values: ",
+		"values":   "error: values.yaml:16: InjectionPolicy mesh spec.istio.injector.values: ",
 	} {
 		code, _, stderr := command(t, "", "inject", "-p", file+".yaml", "shop.yaml")
 		if code != ExitError || !strings.Contains(stderr, want) {
