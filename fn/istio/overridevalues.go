@@ -213,7 +213,7 @@ func checkPullSecrets(values map[string]any, add func([]string, string, ...any))
 	}
 	for i, e := range list {
 		name, isText := e.(string)
-		if isText && (isDNSName(name) || feature.HasPlaceholder(name)) {
+		if isText && (name == "" || isDNSName(name) || feature.HasPlaceholder(name)) { // API servers accept a reference without a name
 			continue
 		}
 		hint := ""

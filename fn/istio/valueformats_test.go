@@ -60,7 +60,7 @@ var rightOverrides = []string{
 	`{global: {hub: "${REGISTRY}/istio", tag: "{{ .Values.tag }}"}}`, `{global: {variant: solo-fips}}`, `{global: {tag: "1.31.0@sha256:0123456789012345678901234567890123456789012345678901234567890123"}}`,
 	`{global: {proxy: {includeIPRanges: "10.0.0.0/8, fd00::/8", excludeIPRanges: ""}}}`, `{global: {proxy: {includeInboundPorts: "*", excludeInboundPorts: 80, excludeOutboundPorts: "80, 443"}}}`,
 	`{global: {proxy: {statusPort: 0}}}`, `{global: {proxy: {statusPort: "15020"}}}`, `{global: {proxy: {clusterDomain: cluster.local.}}}`, `{global: {proxy: {privileged: "true"}}}`,
-	`{global: {caAddress: "istiod.istio-system.svc:15012"}}`, `{global: {pilotCertProvider: k8s.io/clusterissuers.cert-manager.io/ca}}`, `{global: {imagePullSecrets: [a, "${S}"]}}`,
+	`{global: {caAddress: "istiod.istio-system.svc:15012"}}`, `{global: {pilotCertProvider: k8s.io/clusterissuers.cert-manager.io/ca}}`, `{global: {imagePullSecrets: [a, "${S}", ""]}}`,
 	`{global: {proxy: {resources: {requests: {cpu: 2}}}}}`, `{global: {proxy: {resources: {limits: null}}}}`, `{global: {proxy: {lifecycle: {preStop: {httpGet: {port: http, path: /}}, postStart: {sleep: {seconds: 1}}}}}}`,
 	`{sidecarInjectorWebhook: {injectedAnnotations: {container.apparmor.security.beta.kubernetes.io/istio-proxy: runtime/default}}}`,
 	`{global: {proxy: {image: proxyv2}}}`, `{global: {proxy: {image: "docker.io/istio/proxyv2:1.31.0"}}}`, `{global: {remotePilotAddress: 10.0.0.1}}`,
