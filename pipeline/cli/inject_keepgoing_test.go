@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -104,5 +105,32 @@ func TestKeepGoingLeavesBasesOfPositionsAlone(t *testing.T) {
 	code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", "-i", "--keep-going", "k8s")
 	if code != ExitError || readFile(t, "k8s/base/web.yaml") != base || !strings.Contains(readFile(t, "k8s/other.yaml"), "istio-proxy") {
 		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
+// TestKeepGoingStopsAtABrokenPolicy: the workloads of a policy that cannot be applied are not written as they were.
+func TestKeepGoingStopsAtABrokenPolicy(t *testing.T) {
+	broken := policyText("  istio:\n    injector: {builtIn: istio, overrides: {global: {variant: distrolles}}}\n")
+	for name, args := range map[string][]string{
+		"in the directory": {"inject", "--keep-going", "--to", "out/", "k8s"},
+		"beside it":        {"inject", "--keep-going", "-p", "mesh.yaml", "--to", "out/", "k8s"},
+		"in place":         {"inject", "--keep-going", "-i", "k8s"},
+		"to a stream":      {"inject", "--keep-going", "k8s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			policy := "k8s/prerig.yaml"
+			if name == "beside it" {
+				policy = "mesh.yaml"
+			}
+			writeFiles(t, map[string]string{"k8s/web.yaml": initWeb, policy: broken})
+			code, out, stderr := command(t, "", args...)
+			if code != ExitError || out != "" || !strings.Contains(stderr, policy+":") || !strings.Contains(stderr, "nothing was written") {
+				t.Errorf("exit code %d\n%s%s", code, out, stderr)
+			}
+			if _, err := os.Stat("out/web.yaml"); err == nil {
+				t.Error("the workload was written without its sidecar")
+			}
+		})
 	}
 }

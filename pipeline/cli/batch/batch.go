@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -179,7 +180,8 @@ func (b *Batch) LeaveOut(rs result.Results) (paths []string, rest bool) {
 		if i >= 0 {
 			b.Files[i].incomplete = true
 		}
-		rest = rest || path == ""
+		// Without one of its policies, the other files would be written as if they needed no injection.
+		rest = rest || path == "" || r.ResourceRef != nil && r.ResourceRef.Kind == v1alpha1.Kind
 		if path != "" && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
