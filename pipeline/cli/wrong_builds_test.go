@@ -42,6 +42,8 @@ func TestKustomizeErrorsNameFileLineAndField(t *testing.T) {
 		{base + "replicas:\n- name: wbe\n  count: 3\n", "", "ov/kustomization.yaml:3: replicas[0].name: there is no Deployment, StatefulSet or ReplicaSet wbe among the resources, did you mean web?"},
 		{base + "configMapGenerator:\n- name: a\n  files: [app.conf]\n", "", "ov/kustomization.yaml:4: configMapGenerator[0].files[0]: app.conf: no such file"},
 		{base + "configMapGenerator:\n- name: a\n  literals: [app]\n", "", "configMapGenerator[0].literals[0]: must be KEY=VALUE, is \"app\""},
+		{base + "configMapGenerator:\n- {name: a, behavior: merge, literals: [b=c]}\n", "",
+			"merging the result of a generator: ConfigMap a does not exist; cannot merge or replace"},
 		{base + "components: [../base]\n", "", "ov/kustomization.yaml:2: components[0]: ../base is a Kustomization and not a Component; name it in resources"},
 		{"kind: Kustomisation\n" + base, "", "ov/kustomization.yaml:1: kind: must be Kustomization or Component, is \"Kustomisation\", did you mean Kustomization?"},
 		{base + "replacements:\n- source: {kind: Deployment, name: wbe}\n  targets: [{select: {kind: Deployment}, fieldPaths: [spec.replicas]}]\n", "",

@@ -17,8 +17,16 @@ import (
 // resourceID is how kustomize's messages name an object: Deployment.v1.apps/web.[noNs].
 var resourceID = lazyregexp.New(`\b([A-Z]\w*)\.(?:\[noVer\]|\w+)\.(?:\[noGrp\]|[\w.-]+)/([\w-]+)\.(\[noNs\]|[\w-]+)`)
 
+var (
+	// printedID is how Go prints the names in some of them, and printedGenerator a generator with its address.
+	printedID        = lazyregexp.New(`(?:id )?resid\.ResId\{Gvk:resid\.Gvk\{[^}]*Kind:"(\w*)"[^}]*\}, Name:"([^"]*)", Namespace:"[^"]*"\}`)
+	printedGenerator = lazyregexp.New(`from generator &\{0x[0-9a-f]+ <nil>\}`)
+)
+
 // readableIDs names objects as other messages do: Deployment web.
 func readableIDs(text string) string {
+	text = printedGenerator.ReplaceAllString(text, "the result of a generator")
+	text = printedID.ReplaceAllString(text, "$1 $2")
 	text = resourceID.ReplaceAllString(text, "$1 $3/$2")
 	return strings.ReplaceAll(text, "[noNs]/", "")
 }
