@@ -18,7 +18,10 @@ import (
 const PayloadType = "application/vnd.in-toto+json"
 
 // BundleMediaType is that of Sigstore bundles (sigstore/protobuf-specs v0.5, protos/sigstore_bundle.proto).
-const BundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+const BundleMediaType = BundleTypePrefix + ".v0.3+json"
+
+// BundleTypePrefix begins the media types of all versions of Sigstore bundles.
+const BundleTypePrefix = "application/vnd.dev.sigstore.bundle"
 
 // Bundle is a Sigstore bundle with a DSSE envelope, as cosign attest-blob --bundle writes it with a key: without a certificate and
 // without an entry of a transparency log.

@@ -24,10 +24,9 @@ import (
 // a Sigstore bundle, refers to the attested digest. Registries without the referrers API list it at a tag, sha256-HEX.
 
 const (
-	bundleMediaTypePrefix = "application/vnd.dev.sigstore.bundle"
-	annotationContent     = "dev.sigstore.bundle.content"
-	annotationPredicate   = "dev.sigstore.bundle.predicateType"
-	maxStatement          = 1 << 20 // bytes of a bundle
+	annotationContent   = "dev.sigstore.bundle.content"
+	annotationPredicate = "dev.sigstore.bundle.predicateType"
+	maxStatement        = 1 << 20 // bytes of a bundle
 )
 
 // attestImage ensures that the image has a statement of the attester's key about it, beside those of others. It reports whether it made
@@ -91,7 +90,7 @@ func (a *Artifact) hasStatement(ctx context.Context, digest v1.Hash) (bool, erro
 	}
 	bundles := 0
 	for _, d := range manifest.Manifests {
-		if !strings.HasPrefix(d.ArtifactType, bundleMediaTypePrefix) {
+		if !strings.HasPrefix(d.ArtifactType, attestation.BundleTypePrefix) {
 			continue
 		}
 		if bundles++; bundles > maxSignatures {

@@ -64,14 +64,8 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 			return nil, err
 		}
 	}
-	if to.Attestation != nil && !t.readOnly {
-		key, err := secret.Read(ctx, t.secrets, namespace, &to.Attestation.SecretRef, secret.Purpose{})
-		if err != nil {
-			return nil, err
-		}
-		if branch.Attester, err = NewArtifactSigner(key); err != nil {
-			return nil, err
-		}
+	if branch.Attester, err = t.artifactSigner(ctx, namespace, to.Attestation); err != nil {
+		return nil, err
 	}
 	target := &gitTarget{targets: t, namespace: namespace, to: entry, branch: branch}
 	if to.PullRequest != nil {

@@ -37,25 +37,25 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	}
 	o := &ociTarget{lock: t.batcher.lock, refresh: t.Refresh, watchdog: t.watchdog, to: to,
 		artifact: Artifact{Registry: registry, Tags: to.Tags}}
-	if to.Signing != nil && !t.readOnly {
-		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
-		if err != nil {
-			return nil, err
-		}
-		if o.artifact.Signer, err = NewArtifactSigner(key); err != nil {
-			return nil, err
-		}
+	if o.artifact.Signer, err = t.artifactSigner(ctx, namespace, to.Signing); err != nil {
+		return nil, err
 	}
-	if to.Attestation != nil && !t.readOnly {
-		key, err := secret.Read(ctx, t.secrets, namespace, &to.Attestation.SecretRef, secret.Purpose{})
-		if err != nil {
-			return nil, err
-		}
-		if o.artifact.Attester, err = NewArtifactSigner(key); err != nil {
-			return nil, err
-		}
+	if o.artifact.Attester, err = t.artifactSigner(ctx, namespace, to.Attestation); err != nil {
+		return nil, err
 	}
 	return o, nil
+}
+
+// artifactSigner returns the signer with the key that an entry names, or nil if it names none or nothing is written.
+func (t *Targets) artifactSigner(ctx context.Context, namespace string, signing *v1alpha1.ArtifactSigning) (*ArtifactSigner, error) {
+	if signing == nil || t.readOnly {
+		return nil, nil
+	}
+	key, err := secret.Read(ctx, t.secrets, namespace, &signing.SecretRef, secret.Purpose{})
+	if err != nil {
+		return nil, err
+	}
+	return NewArtifactSigner(key)
 }
 
 // Key implements Interface.

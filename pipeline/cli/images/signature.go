@@ -30,7 +30,6 @@ import (
 const (
 	simpleSigningType   = "application/vnd.dev.cosign.simplesigning.v1+json"
 	signatureAnnotation = "dev.cosignproject.cosign/signature"
-	bundleType          = "application/vnd.dev.sigstore.bundle"
 	signPredicate       = "https://sigstore.dev/cosign/sign/v1"
 	emptyConfigType     = "application/vnd.oci.empty.v1+json"
 	maxSignatures       = 100
@@ -166,7 +165,7 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 		if read++; len(out) >= maxSignatures || read > maxSignatures {
 			return nil, fmt.Errorf("it has more than %d signatures", maxSignatures)
 		}
-		bundles, err := c.layersOfMediaType(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
+		bundles, err := c.layersOfMediaType(ctx, digest.Context().Digest(d.Digest.String()), attestation.BundleTypePrefix)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +179,7 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 // mayBeBundle reports whether an artifact of a type can be a bundle. In a registry without the API for referrers, the list that cosign
 // 3.0.2 stores calls its bundles by the type of their empty config.
 func mayBeBundle(artifactType string) bool {
-	return strings.HasPrefix(artifactType, bundleType) || artifactType == emptyConfigType || artifactType == ""
+	return strings.HasPrefix(artifactType, attestation.BundleTypePrefix) || artifactType == emptyConfigType || artifactType == ""
 }
 
 // simpleSignatures reads the tag that cosign stores signatures under before version 3.
