@@ -34,7 +34,7 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) (*render.Admitted, e
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
+	c := &checker{server: server}
 	var groups []*admitGroup
 	var all []gate.Object
 	for i := range asked.Groups {

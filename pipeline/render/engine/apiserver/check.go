@@ -14,7 +14,6 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/render/engine/apiserver/definitions"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -29,8 +28,8 @@ func Check(ctx context.Context, objects []gate.Object, o gate.Options) (result.R
 		objects = withoutLocal(objects)
 	}
 	c := &checker{
-		report: report{severities: o.Severities}, server: server, definitions: map[groupKind][]*definition{},
-		known: map[groupKind]*knownKind{}, istioVersions: o.IstioVersions, published: o.Published,
+		report: report{severities: o.Severities}, server: server,
+		builtIn: builtIn{istioVersions: o.IstioVersions}, published: o.Published,
 	}
 	c.addDefinitions(objects, o.Catalog)
 	var admission *admissionCheck
@@ -87,12 +86,9 @@ func lineOfResult(r result.Result) int {
 type checker struct {
 	report
 	server      *openapi.Server
-	definitions map[groupKind][]*definition // those that differ, in the order of the objects
-	known       map[groupKind]*knownKind    // those that are built in, as far as they were looked for
-	library     definitions.Library
-	// istioVersions are those that the policies follow.
-	istioVersions []string
-	published     bool // all objects are for a cluster
+	definitions definedKinds
+	builtIn     builtIn
+	published   bool // all objects are for a cluster
 }
 
 // groupKind names a kind in all of its versions.
@@ -121,12 +117,20 @@ var ofOtherTools = map[string]bool{
 	"kind.x-k8s.io": true, "k3d.io": true, "eksctl.io": true, "kuttl.dev": true, "kubeadm.k8s.io": true,
 	"kubelet.config.k8s.io": true, "kubeproxy.config.k8s.io": true, "kubescheduler.config.k8s.io": true,
 	"apiserver.config.k8s.io": true, "apiserver.k8s.io": true, "audit.k8s.io": true, "client.authentication.k8s.io": true,
+	// Generators of kustomize, tests of policies, and the files of other command lines and portals.
+	"viaduct.ai": true, "ran.openshift.io": true, "policyGenerator": true, "cli.kyverno.io": true, "test.gatekeeper.sh": true,
+	"chainsaw.kyverno.io": true, "backstage.io": true, "kapp.k14s.io": true, "kbld.k14s.io": true, "vendir.k14s.io": true,
+	"imgpkg.carvel.dev": true, "k0sctl.k0sproject.io": true, "kops.k8s.io": true, "ctlptl.dev": true, "zarf.dev": true, "score.dev": true,
+	"krew.googlecontainertools.github.com": true,
 }
+
+// operatorOfIstio is the group of files for istioctl, which clusters up to Istio 1.23 could get, too.
+const operatorOfIstio = "install.istio.io"
 
 // isForOtherTool reports whether no cluster gets an object: it is of a group of other tools, or a kubeconfig.
 func isForOtherTool(o gate.Object) bool {
 	ref := o.Ref()
-	return ofOtherTools[groupOf(ref.APIVersion)] || ref.APIVersion == "v1" && ref.Kind == "Config" && o.Value["clusters"] != nil
+	return ofOtherTools[groupOf(ref.APIVersion)] || ref.Kind == "PolicyGenerator" && groupOf(ref.APIVersion) == "policy.open-cluster-management.io" || ref.APIVersion == "v1" && ref.Kind == "Config" && o.Value["clusters"] != nil
 }
 
 func (c *checker) checkObject(ctx context.Context, o gate.Object) {
@@ -151,7 +155,11 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
 		return
 	}
-	if known := c.knownDefinitions(groupKind{group, ref.Kind}); known != nil && c.checkKnown(ctx, o, known) {
+	_, version, _ := strings.Cut(ref.APIVersion, "/")
+	if known := c.builtIn.serving(groupKind{group, ref.Kind}, version); known != nil && c.checkKnown(ctx, o, known) {
+		return
+	}
+	if group == operatorOfIstio && !c.published {
 		return
 	}
 	c.addFieldFinding(o, gate.CodeUndescribedKind, []any{"kind"},

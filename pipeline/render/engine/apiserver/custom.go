@@ -46,7 +46,7 @@ func (c *checker) checkCustom(ctx context.Context, o gate.Object, d *definition)
 	if !c.checkMetadataTypes(o) {
 		return
 	}
-	c.checkMetadata(o, d.namespaced, validation.NameIsDNSSubdomain)
+	c.checkMetadata(o, d.namespaced || d.scopeless && o.Ref().Namespace != "", validation.NameIsDNSSubdomain)
 	object := storedCopy(o.Value)
 	if object == nil {
 		c.addFieldFinding(o, gate.CodeWrongType, nil, "the object cannot be written as JSON")

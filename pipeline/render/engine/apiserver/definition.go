@@ -30,6 +30,7 @@ import (
 type definition struct {
 	name       string
 	namespaced bool
+	scopeless  bool // of the catalogue, which does not have the scope
 	preserve   bool
 	webhook    bool // converts between the versions
 	plural     string
@@ -100,7 +101,7 @@ func newDefinition(o gate.Object) (groupKind, *definition, error) {
 		return groupKind{}, nil, err
 	}
 	d := &definition{
-		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, plural: crd.Spec.Names.Plural,
+		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, scopeless: crd.Spec.Scope == "", plural: crd.Spec.Names.Plural,
 		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{}, object: o,
 		webhook: crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensions.WebhookConverter,
 	}
@@ -119,8 +120,14 @@ func newDefinition(o gate.Object) (groupKind, *definition, error) {
 	return groupKind{crd.Spec.Group, crd.Spec.Names.Kind}, d, nil
 }
 
-// addDefinition notes the object if it is a CustomResourceDefinition. One that cannot be read is a finding where it is checked itself.
-func (c *checker) addDefinition(o gate.Object) {
+// definedKinds are definitions that differ, in the order of the objects.
+type definedKinds map[groupKind][]*definition
+
+// add notes the object if it is a CustomResourceDefinition. One that cannot be read is a finding where it is checked itself.
+func (k definedKinds) add(o gate.Object) {
+	for _, derived := range derivedDefinitions(o) {
+		k.addDerived(gate.Object{Value: derived})
+	}
 	ref := o.Ref()
 	if ref.Kind != "CustomResourceDefinition" || ref.APIVersion != "apiextensions.k8s.io/v1" {
 		return
@@ -129,21 +136,41 @@ func (c *checker) addDefinition(o gate.Object) {
 	if err != nil {
 		return
 	}
-	same := func(other *definition) bool { return reflect.DeepEqual(other.object.Value["spec"], o.Value["spec"]) }
-	if !slices.ContainsFunc(c.definitions[id], same) {
-		c.definitions[id] = append(c.definitions[id], d)
+	k.note(id, d)
+}
+
+// addDerived notes a definition that a controller makes, if its schemas can be used.
+func (k definedKinds) addDerived(o gate.Object) {
+	id, d, err := newDefinition(o)
+	if err != nil {
+		return
+	}
+	for _, version := range d.versions {
+		if version.prepareValidators() != nil {
+			return
+		}
+	}
+	k.note(id, d)
+}
+
+func (k definedKinds) note(id groupKind, d *definition) {
+	same := func(other *definition) bool {
+		return reflect.DeepEqual(other.object.Value["spec"], d.object.Value["spec"])
+	}
+	if !slices.ContainsFunc(k[id], same) {
+		k[id] = append(k[id], d)
 	}
 }
 
 // addDefinitions notes the definitions among the objects, and those of the catalog for kinds that these do not define.
 func (c *checker) addDefinitions(objects, catalog []gate.Object) {
+	defined := definedKinds{}
 	for _, object := range catalog {
-		c.addDefinition(object)
+		defined.add(object)
 	}
-	defined := c.definitions
-	c.definitions = map[groupKind][]*definition{}
+	c.definitions = definedKinds{}
 	for _, object := range objects {
-		c.addDefinition(object)
+		c.definitions.add(object)
 	}
 	for id, all := range defined {
 		if c.definitions[id] == nil {
@@ -161,7 +188,7 @@ func (c *checker) servedVersion(id groupKind, version string) (*definition, *def
 		}
 	}
 	if len(c.definitions[id]) == 0 {
-		if k := c.knownDefinitions(id); k != nil {
+		if k := c.builtIn.serving(id, version); k != nil {
 			return k.serves(version)
 		}
 	}

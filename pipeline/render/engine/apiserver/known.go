@@ -40,24 +40,51 @@ func (k *knownKind) release(i int) string {
 	return k.product.Name + " " + releases[len(releases)-1]
 }
 
-// knownDefinitions returns the built-in definitions of a kind, or nil if it has none. Those of Istio are of the versions that the
-// policies follow.
-func (c *checker) knownDefinitions(id groupKind) *knownKind {
-	if k, ok := c.known[id]; ok {
-		return k
+// builtIn looks up built-in definitions, and keeps those that were looked for.
+type builtIn struct {
+	library definitions.Library
+	found   map[groupKind][]*knownKind
+	// istioVersions are those that the policies follow.
+	istioVersions []string
+}
+
+// serving returns the built-in definitions of a kind that serve a version, or nil if none does: those of its product, or else
+// those of the catalogue.
+func (b *builtIn) serving(id groupKind, version string) *knownKind {
+	all, ok := b.found[id]
+	if !ok {
+		products, err := definitions.ProductsOf(id.group, id.kind)
+		if err != nil {
+			return nil
+		}
+		for _, product := range products {
+			if k := b.read(product, id); k != nil {
+				all = append(all, k)
+			}
+		}
+		if b.found == nil {
+			b.found = map[groupKind][]*knownKind{}
+		}
+		b.found[id] = all
 	}
-	c.known[id] = nil
-	product, ok, err := definitions.ProductOf(id.group, id.kind)
-	if err != nil || !ok {
-		return nil
+	for _, k := range all {
+		if _, v := k.serves(version); v != nil {
+			return k
+		}
 	}
+	return nil
+}
+
+// read returns the definitions of a kind by a product, or nil if it has none. Those of Istio are of the versions that the policies
+// follow.
+func (b *builtIn) read(product definitions.Product, id groupKind) *knownKind {
 	releases := []string{""}
-	if product.Name == definitions.Istio && len(c.istioVersions) > 0 {
-		releases = c.istioVersions
+	if product.Name == definitions.Istio && len(b.istioVersions) > 0 {
+		releases = b.istioVersions
 	}
 	k := &knownKind{product: product}
 	for _, release := range releases {
-		found, err := c.library.Of(product, id.group, id.kind, release)
+		found, err := b.library.Of(product, id.group, id.kind, release)
 		if err != nil {
 			return nil
 		}
@@ -71,7 +98,6 @@ func (c *checker) knownDefinitions(id groupKind) *knownKind {
 		return nil
 	}
 	k.decoded = make([]*definition, len(k.all))
-	c.known[id] = k
 	return k
 }
 
@@ -112,7 +138,7 @@ func (c *checker) checkKnown(ctx context.Context, o gate.Object, k *knownKind) b
 }
 
 // describe adds the release to the messages. A cluster can have another release, and sources can be completed by patches, so what the
-// definition lacks, requires or limits is at most a warning. Istio's version is that of the policies.
+// definition lacks, requires or limits is at most a warning, and of the catalogue also its types. Istio's version is that of the policies.
 func (k *knownKind) describe(found result.Results, i int) result.Results {
 	for at := range found {
 		found[at].Message += fmt.Sprintf(" (by the definition of %s)", k.release(i))
@@ -122,6 +148,10 @@ func (k *knownKind) describe(found result.Results, i int) result.Results {
 		switch found[at].Tags[result.TagCode] {
 		case gate.CodeUnknownField, gate.CodeRequired, gate.CodeWrongValue, gate.CodeCustomRule:
 			found[at].Severity = result.Warning
+		case gate.CodeWrongType:
+			if k.product.Name == definitions.Catalogue {
+				found[at].Severity = result.Warning
+			}
 		}
 	}
 	return found

@@ -69,7 +69,7 @@ func newMutatorChain(text, version string) *mutatorChain {
 	if err != nil {
 		return &mutatorChain{err: err}
 	}
-	c := &checker{server: server, definitions: map[groupKind][]*definition{}}
+	c := &checker{server: server}
 	c.addDefinitions(objects, nil)
 	if out.admissionCheck, err = newAdmissionCheck(c, objects, gate.Options{KubernetesVersion: version}); err != nil {
 		return &mutatorChain{err: err}

@@ -10,6 +10,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,8 +28,12 @@ var files embed.FS
 // IndexFile is the name of the list of products among the files.
 const IndexFile = "index.json"
 
-// Istio is the name of the product whose release a policy names.
-const Istio = "istio"
+const (
+	// Istio is the name of the product whose release a policy names.
+	Istio = "istio"
+	// Catalogue is the name of the collection of definitions of many projects, of one unknown release of each, without scopes.
+	Catalogue = "crds-catalog"
+)
 
 // Product is a project that defines kinds.
 type Product struct {
@@ -38,8 +44,10 @@ type Product struct {
 	Licence string `json:"licence"`
 	// Releases are those that were read, from the oldest to the newest.
 	Releases []string `json:"releases"`
-	// Kinds are GROUP/KIND of all releases.
+	// Kinds are GROUP/KIND of all releases; in the catalogue, some KINDs are in lower case.
 	Kinds []string `json:"kinds"`
+	// Parts is into how many files the definitions are divided, by their groups; 0 means one that is not numbered.
+	Parts int `json:"parts,omitempty"`
 }
 
 // Definition is a CustomResourceDefinition as some releases have it.
@@ -52,10 +60,19 @@ type Definition struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// FileName returns the name of a product's file.
-func (p Product) FileName() string { return p.Name + ".json.zst" }
+// FileName returns the name of the file with the definitions of a kind, GROUP/KIND. Groups of one domain are in one file.
+func (p Product) FileName(kind string) string {
+	if p.Parts == 0 {
+		return p.Name + ".json.zst"
+	}
+	group, _, _ := strings.Cut(kind, "/")
+	labels := strings.Split(group, ".")
+	domain := strings.Join(labels[max(0, len(labels)-2):], ".")
+	return fmt.Sprintf("%s-%d.json.zst", p.Name, crc32.ChecksumIEEE([]byte(domain))%uint32(p.Parts))
+}
 
-var products = sync.OnceValues(func() (map[string]Product, error) {
+// Products returns all products, with the catalogue.
+func Products() ([]Product, error) {
 	text, err := files.ReadFile("data/" + IndexFile)
 	if err != nil {
 		return nil, err
@@ -64,23 +81,35 @@ var products = sync.OnceValues(func() (map[string]Product, error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, fmt.Errorf("reading the list of definitions: %w", err)
 	}
-	byKind := map[string]Product{}
+	return all, nil
+}
+
+// byKind has the products by GROUP/KIND, in the order of the list, in which the catalogue is the last.
+var byKind = sync.OnceValues(func() (map[string][]Product, error) {
+	all, err := Products()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]Product{}
 	for _, p := range all {
 		for _, kind := range p.Kinds {
-			byKind[kind] = p
+			out[kind] = append(out[kind], p)
 		}
 	}
-	return byKind, nil
+	return out, nil
 })
 
-// ProductOf returns the product that defines a kind; ok is false if none is known.
-func ProductOf(group, kind string) (p Product, ok bool, err error) {
-	byKind, err := products()
+// ProductsOf returns the products that define a kind. Its own is before those that have a copy, and the catalogue is the last.
+func ProductsOf(group, kind string) ([]Product, error) {
+	known, err := byKind()
 	if err != nil {
-		return Product{}, false, err
+		return nil, err
 	}
-	p, ok = byKind[group+"/"+kind]
-	return p, ok, nil
+	out := known[group+"/"+kind]
+	if lower := strings.ToLower(kind); lower != kind {
+		out = slices.Concat(out, known[group+"/"+lower])
+	}
+	return out, nil
 }
 
 // Library reads definitions, and keeps what it has unpacked. It is not safe for concurrent use.
@@ -91,25 +120,26 @@ type Library struct {
 // Of returns the definitions of a kind by a product, from the oldest to the newest; those of one release if release is set. A
 // release between known ones has those of both neighbours, one that is older or newer than all those of the nearest.
 func (l *Library) Of(p Product, group, kind, release string) ([]Definition, error) {
-	all, err := l.unpack(p)
+	all, err := l.unpack(p.FileName(group + "/" + kind))
 	if err != nil {
 		return nil, err
 	}
 	wanted := neighbours(p.Releases, release)
 	var out []Definition
 	for _, d := range all {
-		if d.Kind == group+"/"+kind && (release == "" || overlap(d.Releases, wanted)) {
+		same := d.Kind == group+"/"+kind || p.Name == Catalogue && d.Kind == group+"/"+strings.ToLower(kind)
+		if same && (release == "" || overlap(d.Releases, wanted)) {
 			out = append(out, d)
 		}
 	}
 	return out, nil
 }
 
-func (l *Library) unpack(p Product) ([]Definition, error) {
-	if all, ok := l.unpacked[p.Name]; ok {
+func (l *Library) unpack(file string) ([]Definition, error) {
+	if all, ok := l.unpacked[file]; ok {
 		return all, nil
 	}
-	packed, err := files.ReadFile("data/" + p.FileName())
+	packed, err := files.ReadFile("data/" + file)
 	if err != nil {
 		return nil, err
 	}
@@ -120,16 +150,16 @@ func (l *Library) unpack(p Product) ([]Definition, error) {
 	defer r.Close()
 	text, err := r.DecodeAll(packed, nil)
 	if err != nil {
-		return nil, fmt.Errorf("unpacking the definitions of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("unpacking %s: %w", file, err)
 	}
 	var all []Definition
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("reading the definitions of %s: %w", p.Name, err)
+		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	if l.unpacked == nil {
 		l.unpacked = map[string][]Definition{}
 	}
-	l.unpacked[p.Name] = all
+	l.unpacked[file] = all
 	return all, nil
 }
 

@@ -9,29 +9,57 @@ import (
 	"testing"
 )
 
-// TestIndexFitsTheFiles: each kind of the list has definitions in the file of its product, and no other product defines it.
+// TestIndexFitsTheFiles: each kind of the list has definitions in the file of its product, which is found by the kind.
 func TestIndexFitsTheFiles(t *testing.T) {
 	t.Parallel()
-	byKind, err := products()
+	all, err := Products()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(byKind) < 150 {
-		t.Errorf("%d kinds are known", len(byKind))
-	}
 	var l Library
-	for kind, product := range byKind {
-		group, name, _ := strings.Cut(kind, "/")
-		found, err := l.Of(product, group, name, "")
-		if err != nil || len(found) == 0 {
-			t.Errorf("%s of %s: %d definitions, %v", kind, product.Name, len(found), err)
+	kinds := 0
+	for _, product := range all {
+		kinds += len(product.Kinds)
+		for _, kind := range product.Kinds {
+			checkKind(t, &l, product, kind)
 		}
-		for _, d := range found {
-			for _, release := range d.Releases {
-				if !slices.Contains(product.Releases, release) {
-					t.Errorf("%s is of the release %s, which %s does not have", kind, release, product.Name)
-				}
+	}
+	if kinds < 3000 {
+		t.Errorf("%d kinds are known", kinds)
+	}
+}
+
+func checkKind(t *testing.T, l *Library, product Product, kind string) {
+	t.Helper()
+	group, name, _ := strings.Cut(kind, "/")
+	found, err := l.Of(product, group, name, "")
+	if err != nil || len(found) == 0 {
+		t.Errorf("%s of %s: %d definitions, %v", kind, product.Name, len(found), err)
+	}
+	of, err := ProductsOf(group, name)
+	if err != nil || !slices.ContainsFunc(of, func(p Product) bool { return p.Name == product.Name }) {
+		t.Errorf("%s is not found at %s: %v", kind, product.Name, err)
+	}
+	for _, d := range found {
+		for _, release := range d.Releases {
+			if !slices.Contains(product.Releases, release) {
+				t.Errorf("%s is of the release %s, which %s does not have", kind, release, product.Name)
 			}
+		}
+	}
+}
+
+// TestAKindIsOfItsOwnProduct: copies of definitions in other products come after, and the catalogue last.
+func TestAKindIsOfItsOwnProduct(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"argoproj.io/Application": "argo-cd", "monitoring.coreos.com/ServiceMonitor": "prometheus-operator", "karpenter.sh/NodePool": "karpenter",
+		"longhorn.io/Volume": "longhorn", "kafka.strimzi.io/Kafka": "strimzi", "elbv2.k8s.aws/TargetGroupBinding": Catalogue,
+	} {
+		group, name, _ := strings.Cut(kind, "/")
+		found, err := ProductsOf(group, name)
+		if err != nil || len(found) == 0 || found[0].Name != want {
+			t.Errorf("%s: %v, %v, want %s", kind, found, err, want)
 		}
 	}
 }

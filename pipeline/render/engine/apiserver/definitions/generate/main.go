@@ -75,7 +75,8 @@ func writeIndex(dir string, index []definitions.Product) error {
 	}
 	var page strings.Builder
 	page.WriteString("# Definitions that `prerig gate` knows\n\n`make definitions` writes this page and the files in `data`. The definitions are those of the " +
-		"projects, without descriptions,\nexamples and the schemas of `status`.\n\n| product | releases | kinds | source | licence |\n|---|---|---|---|---|\n")
+		"projects, without descriptions,\nexamples and the schemas of `status`. Those of `" + definitions.Catalogue + "` are of releases that it does not name, " +
+		"and used for kinds and versions\nthat no other product has.\n\n| product | releases | kinds | source | licence |\n|---|---|---|---|---|\n")
 	for _, p := range index {
 		fmt.Fprintf(&page, "| %s | %s | %d | %s | %s |\n", p.Name, strings.Join(p.Releases, ", "), len(p.Kinds), p.Source, p.Licence)
 	}
@@ -92,6 +93,9 @@ func (s source) write(ctx context.Context, dir string) (definitions.Product, err
 			return product, fmt.Errorf("reading %s: %w", release, err)
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(release, "release-"), "v")
+		if s.isCatalogue() {
+			name = name[:12]
+		}
 		product.Releases = append(product.Releases, name)
 		for _, d := range found {
 			same := slices.IndexFunc(all, func(o definitions.Definition) bool { return o.Kind == d.Kind && string(o.Object) == string(d.Object) })
@@ -113,13 +117,33 @@ func (s source) write(ctx context.Context, dir string) (definitions.Product, err
 	slices.Sort(product.Kinds)
 	// Definitions of one kind lie side by side: they hardly differ, and compress to the size of one.
 	slices.SortStableFunc(all, func(a, b definitions.Definition) int { return strings.Compare(a.Kind, b.Kind) })
-	text, err := json.Marshal(all)
+	parts := map[string][]definitions.Definition{}
+	if s.isCatalogue() {
+		product.Parts = catalogueParts
+	}
+	for _, d := range all {
+		name := product.FileName(d.Kind)
+		parts[name] = append(parts[name], d)
+	}
+	for name, part := range parts {
+		if err := writePart(filepath.Join(dir, name), part); err != nil {
+			return product, err
+		}
+	}
+	return product, nil
+}
+
+// catalogueParts is into how many files a catalogue is divided: to check a kind takes the time to unpack one.
+const catalogueParts = 8
+
+func writePart(file string, part []definitions.Definition) error {
+	text, err := json.Marshal(part)
 	if err != nil {
-		return product, err
+		return err
 	}
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(16<<20), zstd.WithEncoderConcurrency(1))
 	if err != nil {
-		return product, err
+		return err
 	}
-	return product, os.WriteFile(filepath.Join(dir, product.FileName()), w.EncodeAll(text, nil), 0o644)
+	return os.WriteFile(file, w.EncodeAll(text, nil), 0o644)
 }

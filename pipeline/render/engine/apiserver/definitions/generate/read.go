@@ -27,8 +27,8 @@ type source struct {
 	// From is a Go module, or the URL of a repository.
 	From     string
 	Licence  string
-	Releases []string // versions of the module, tags, or branches that begin with release-
-	Paths    []string // directories and files
+	Releases []string // versions of the module, tags, branches that begin with release-, or a commit of a catalogue
+	Paths    []string // directories and files; empty for a catalogue
 }
 
 // read returns the definitions of a release.
@@ -40,6 +40,13 @@ func (s source) read(ctx context.Context, release string) ([]definitions.Definit
 	files, err := readFiles(ctx, release)
 	if err != nil {
 		return nil, err
+	}
+	if s.isCatalogue() {
+		served, err := servedByProducts()
+		if err != nil {
+			return nil, err
+		}
+		return readCatalogue(files, served)
 	}
 	var out []definitions.Definition
 	for _, f := range files {
@@ -57,8 +64,13 @@ type file struct {
 	text []byte
 }
 
+func (s source) isCatalogue() bool { return len(s.Paths) == 0 }
+
 // wants reports whether a file is one of the paths or directly in one of them.
 func (s source) wants(name string) bool {
+	if s.isCatalogue() {
+		return isCataloguePath(name)
+	}
 	if extension := path.Ext(name); extension != ".yaml" && extension != ".yml" {
 		return false
 	}
@@ -124,9 +136,12 @@ func (s source) readRepository(ctx context.Context, release string) (out []file,
 		}
 		return text, nil
 	}
+	fetch := []string{"fetch", "-q", "--depth", "1", "origin", release}
+	if !s.isCatalogue() {
+		fetch = slices.Insert(fetch, 4, "--filter", "blob:none") // cat-file downloads what is read
+	}
 	for _, args := range [][]string{
-		{"init", "-q", "--bare"}, {"remote", "add", "origin", s.From}, {"config", "remote.origin.promisor", "true"},
-		{"fetch", "-q", "--depth", "1", "--filter", "blob:none", "origin", release}, // cat-file downloads what is read
+		{"init", "-q", "--bare"}, {"remote", "add", "origin", s.From}, {"config", "remote.origin.promisor", "true"}, fetch,
 	} {
 		if _, err := git(args...); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func reduce(name string, text []byte) ([]definitions.Definition, error) {
 		object := reduceDefinition(crd)
 		spec := object["spec"].(map[string]any)
 		id := fmt.Sprint(spec["group"], "/", spec["names"].(map[string]any)["kind"])
-		if id == defaultedByPlugin {
+		if isLeftOut(id) {
 			continue
 		}
 		if id == servedByOpenShift {

@@ -3,6 +3,8 @@
 
 package main
 
+import "github.com/prerig/prerig/pipeline/render/engine/apiserver/definitions"
+
 const (
 	apache = "Apache-2.0"
 	mit    = "MIT"
@@ -109,6 +111,9 @@ var sources = []source{
 	{"argo-events", "https://github.com/argoproj/argo-events", apache, []string{"v1.9.11"}, []string{"manifests/base/crds"}},
 	{"observability-operator", "https://github.com/rhobs/observability-operator", apache, []string{"v1.5.1"}, []string{"deploy/crds/common", "deploy/crds/kubernetes"}},
 	{"gpu-operator", "https://github.com/NVIDIA/gpu-operator", apache, []string{"v26.7.0"}, []string{bases}},
+	// The catalogue is for kinds and versions that no product above has. It is made by users from their clusters, of releases that it
+	// does not name.
+	{definitions.Catalogue, "https://github.com/datreeio/CRDs-catalog", mit, []string{"7b1e26ef9deea49293714d204c1a2270aab1178f"}, nil},
 }
 
 const (
