@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // RepeatedKey is a key that a mapping has more than once.
@@ -23,6 +21,14 @@ type RepeatedKey struct {
 // kubectl and Argo CD read a document in this way, while Object refuses it. The document itself is returned if it repeats no key, and
 // if it cannot be read for another reason.
 func (d *Document) WithLastKeys() (*Document, []RepeatedKey) {
+	if d.col0 == 0 && !d.inFlow && hasDistinctKeys(d.text) {
+		return d, nil
+	}
+	return parseLastKeys(d)
+}
+
+// parseLastKeys is WithLastKeys for any document.
+func parseLastKeys(d *Document) (*Document, []RepeatedKey) {
 	store := nodeStores.Get().(*nodeStore)
 	defer store.releaseNodes()
 	root, err := parseInto(store, d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
@@ -93,15 +99,27 @@ func (r *repeatedKeys) findInMapping(n *yamlNode, at string) {
 	}
 }
 
-var simpleKey = lazyregexp.New(`^[\w-]+$`)
-
 // joinKey appends a key to a path.
 func joinKey(at, key string) string {
 	switch {
-	case !simpleKey.MatchString(key):
+	case !isSimpleKey(key):
 		return at + "[" + strconv.Quote(key) + "]"
 	case at == "":
 		return key
 	}
 	return at + "." + key
+}
+
+// isSimpleKey reports whether a key needs no quotes in a path.
+func isSimpleKey(key string) bool {
+	for i := range len(key) {
+		if c := key[i]; !isAlphanumeric(c) && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return key != ""
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
