@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // File is a stream of documents. Path is for messages only.
@@ -24,8 +25,19 @@ func Parse(path string, src []byte) (*File, error) {
 	if err := checkText(path, src); err != nil {
 		return nil, err
 	}
+	return splitDocuments(path, string(src))
+}
+
+// ParseShared is Parse for text that is never changed afterwards: the documents share its memory.
+func ParseShared(path string, src []byte) (*File, error) {
+	if err := checkText(path, src); err != nil {
+		return nil, err
+	}
+	return splitDocuments(path, unsafe.String(unsafe.SliceData(src), len(src)))
+}
+
+func splitDocuments(path, text string) (*File, error) {
 	f := &File{Path: path}
-	text := string(src)
 	line := 1
 	for i := 0; len(text) > 0; i++ {
 		n := documentEnd(text)

@@ -340,8 +340,8 @@ func (f *File) Changed() bool {
 func (f *File) Policies() []string {
 	var names []string
 	for _, d := range f.docs {
-		m, _ := d.Peek()
 		if isPolicy(d) {
+			m, _ := d.Peek()
 			names = append(names, m.Name)
 		}
 	}

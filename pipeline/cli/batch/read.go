@@ -91,7 +91,7 @@ func (b *Batch) addInput(in files.Input) {
 		b.skipFile(in, content.Skipped{Reason: why, Place: place})
 		return
 	}
-	m, err := manifest.Parse(in.Path, in.Data)
+	m, err := manifest.ParseShared(in.Path, in.Data)
 	if err != nil {
 		f := content.RecognizeBroken(in.Path, decodeText(in.Data), err)
 		b.addDocuments(in, nil, []content.Finding{f})

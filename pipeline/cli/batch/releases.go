@@ -22,6 +22,9 @@ func (b *Batch) DescribeReleases() string {
 	var places []string
 	for _, f := range b.Files {
 		for i, d := range f.docs {
+			if !d.Contains("HelmRelease") && !d.Contains("Application") {
+				continue
+			}
 			meta, ok := d.Peek()
 			if ok && !f.idle[i] && workload.IsRelease(meta.APIVersion, meta.Kind) {
 				counts[meta.Kind]++
