@@ -118,10 +118,11 @@ var ofOtherTools = map[string]bool{
 	"kubelet.config.k8s.io": true, "kubeproxy.config.k8s.io": true, "kubescheduler.config.k8s.io": true,
 	"apiserver.config.k8s.io": true, "apiserver.k8s.io": true, "audit.k8s.io": true, "client.authentication.k8s.io": true,
 	// Generators of kustomize, tests of policies, and the files of other command lines and portals.
-	"viaduct.ai": true, "ran.openshift.io": true, "policyGenerator": true, "cli.kyverno.io": true, "test.gatekeeper.sh": true,
-	"chainsaw.kyverno.io": true, "backstage.io": true, "kapp.k14s.io": true, "kbld.k14s.io": true, "vendir.k14s.io": true,
-	"imgpkg.carvel.dev": true, "k0sctl.k0sproject.io": true, "kops.k8s.io": true, "ctlptl.dev": true, "zarf.dev": true, "score.dev": true,
-	"krew.googlecontainertools.github.com": true,
+	"viaduct.ai": true, "ran.openshift.io": true, "policyGenerator": true, "cli.kyverno.io": true,
+	"test.gatekeeper.sh": true, "chainsaw.kyverno.io": true, "backstage.io": true,
+	"scaffolder.backstage.io": true, "kapp.k14s.io": true, "kbld.k14s.io": true, "vendir.k14s.io": true,
+	"imgpkg.carvel.dev": true, "k0sctl.k0sproject.io": true, "kops.k8s.io": true, "ctlptl.dev": true,
+	"zarf.dev": true, "score.dev": true, "krew.googlecontainertools.github.com": true,
 }
 
 // operatorOfIstio is the group of files for istioctl, which clusters up to Istio 1.23 could get, too.
@@ -130,7 +131,10 @@ const operatorOfIstio = "install.istio.io"
 // isForOtherTool reports whether no cluster gets an object: it is of a group of other tools, or a kubeconfig.
 func isForOtherTool(o gate.Object) bool {
 	ref := o.Ref()
-	return ofOtherTools[groupOf(ref.APIVersion)] || ref.Kind == "PolicyGenerator" && groupOf(ref.APIVersion) == "policy.open-cluster-management.io" || ref.APIVersion == "v1" && ref.Kind == "Config" && o.Value["clusters"] != nil
+	group := groupOf(ref.APIVersion)
+	isKubeconfig := ref.APIVersion == "v1" && ref.Kind == "Config" && o.Value["clusters"] != nil
+	isGenerator := group == "policy.open-cluster-management.io" && ref.Kind == "PolicyGenerator"
+	return ofOtherTools[group] || isKubeconfig || isGenerator
 }
 
 func (c *checker) checkObject(ctx context.Context, o gate.Object) {
