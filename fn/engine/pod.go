@@ -162,7 +162,7 @@ func (a *attempt) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 		return nil, err
 	}
 	for _, warning := range got.Warnings {
-		a.add(result.Warning, "", warning)
+		a.add(result.Warning, annotationOf(warning, asked.Annotations), warning)
 	}
 	a.unquoted = got.Unquoted
 	a.addDropped(got.Dropped)
@@ -311,6 +311,16 @@ func volumeNames(pod map[string]any) []string {
 	spec, _ := pod["spec"].(map[string]any)
 	volumes, _ := spec["volumes"].([]any)
 	return podmap.Names(volumes)
+}
+
+// annotationOf returns the path in the pod of the annotation that a warning begins with, or "".
+func annotationOf(warning string, annotations map[string]string) string {
+	rest, _ := strings.CutPrefix(warning, "annotation ")
+	name, _, found := strings.Cut(rest, ": ")
+	if _, there := annotations[name]; !found || !there {
+		return ""
+	}
+	return workload.FieldString([]any{"metadata", "annotations", name})
 }
 
 // podField returns the path in the object of the field that an error is about.

@@ -6,6 +6,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -74,12 +75,16 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 			results = append(results, policyError(p, strict.Below(ownField(p.Spec.Istio, err), "spec", "istio")))
 			continue
 		}
-		for _, w := range pl.istio.MeshWarnings {
-			results = append(results, policyWarning(p, w, "spec", "istio", "meshConfig"))
-		}
-		for _, w := range pl.istio.ValueWarnings {
+		for _, w := range slices.Concat(pl.istio.MeshWarnings, pl.istio.ValueWarnings) {
 			path, _ := strict.FieldOf(strict.Below(ownField(p.Spec.Istio, w), "spec", "istio"))
 			results = append(results, policyWarning(p, w.Error(), path...))
+		}
+		if problem := pl.istio.MeshProblem; problem != nil {
+			if p.Spec.Istio.MeshConfig != "" && p.Metadata.Annotations[v1alpha1.CompletedAnnotation] == "" {
+				results = append(results, policyError(p, strict.Below(problem, "spec", "istio")))
+				continue
+			}
+			warnings = append(warnings, problem.Error())
 		}
 		for _, w := range warnings {
 			results = append(results, policyResult(p, result.Warning, "spec.istio", w))

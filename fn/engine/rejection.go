@@ -53,7 +53,11 @@ func (a *attempt) checkAccepted(pod map[string]any) error {
 	if a.outcome.Action != Injected && len(a.records) == 0 {
 		return nil
 	}
-	problems := podvalidation.Added(a.original, pod, podvalidation.Options{Minor: kubernetesMinor(a.of.plans)})
+	options := podvalidation.Options{Minor: kubernetesMinor(a.of.plans)}
+	for _, p := range podvalidation.Hidden(a.original, pod, options) {
+		a.add(result.Warning, p.Field, p.Message)
+	}
+	problems := podvalidation.Added(a.original, pod, options)
 	problems = slices.DeleteFunc(problems, func(p podvalidation.Problem) bool {
 		return p.Volume != "" && a.mayMount(p)
 	})

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -59,6 +60,9 @@ func overridesOf(p *pod) (overrides, error) {
 					err = at.Err
 				}
 			}
+		}
+		if errors.As(err, new(*json.SyntaxError)) {
+			err = fmt.Errorf("it is not valid JSON: %w; write an object such as {\"containers\":[{\"name\":\"istio-proxy\",\"image\":\"IMAGE\"}]}", err)
 		}
 		return overrides{}, &podmap.FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
 	}

@@ -28,7 +28,7 @@ func TestOverridesAreReadAsTheWebhookReadsThem(t *testing.T) {
 		{"quantity that is none", `{"containers":[{"name":"istio-proxy","resources":{"limits":{"cpu":"lots"}}}]}`, "", "metadata.annotations[proxy.istio.io/overrides]: "},
 		{"name that is a number", `{"initContainers":[{"name":1}]}`, "", "initContainers[0].name: it has to be a string and is the number 1"},
 		{"list", `[]`, "", "metadata.annotations[proxy.istio.io/overrides]: it has to be a map and is a list"},
-		{"nothing", ``, "", "metadata.annotations[proxy.istio.io/overrides]: unexpected end of JSON input"},
+		{"nothing", ``, "", "metadata.annotations[proxy.istio.io/overrides]: it is not valid JSON: unexpected end of JSON input; write an object such as {\"containers\""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Istio(smallInjector(t, "1.31", smallTemplate), Request{Pod: podOf(t, strings.Replace(ownPod, "%s", c.overrides, 1))})

@@ -103,7 +103,7 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 	if value, ok := annotations[name]; ok && profile.Has(feature.ValidateProxyConfig) {
 		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Release()))
 		if err == nil {
-			err = validateProxyConfig(pc, profile)
+			err = mesh.ValidateProxyConfig(pc, profile.Release())
 		}
 		if err != nil {
 			return fail(name, value, err)

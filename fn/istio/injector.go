@@ -95,9 +95,10 @@ type Injector struct {
 	native    bool
 	apiServer *admission.Server
 	warnings  []string
-	// MeshWarnings lists what is ignored in the mesh config, and ValueWarnings what is wrong with the values, with the path of each.
-	// They must not be changed.
-	MeshWarnings  []string
+	// MeshWarnings lists what is wrong or ignored in the mesh config, and ValueWarnings what is wrong with the values, with the path
+	// of each. They must not be changed. MeshProblem is why istiod rejects the whole mesh config, or nil.
+	MeshWarnings  []error
+	MeshProblem   error
 	ValueWarnings []error
 	outputs       sync.Pool
 	known         knownYAML
@@ -207,7 +208,15 @@ func (in *Injector) readMesh() error {
 	if err != nil {
 		return atSyntaxError(in.opts.Mesh, "reading the mesh config (data.mesh of the ConfigMap istio)", err, "meshConfig")
 	}
-	in.MeshWarnings = warnings
+	for _, w := range warnings {
+		in.MeshWarnings = append(in.MeshWarnings, strict.AtField(errors.New(w), append([]any{"meshConfig"}, mesh.FieldOf(w)...)...))
+	}
+	if in.profile.Has(feature.ValidateProxyConfig) && !feature.HasPlaceholder(in.opts.Mesh) {
+		if err := mesh.ValidateProxyConfig(mc.DefaultConfig, in.profile.release); err != nil {
+			w := "field defaultConfig." + err.Error() + ": istiod rejects the mesh config and keeps the one that it had"
+			in.MeshProblem = strict.AtField(errors.New(w), append([]any{"meshConfig"}, mesh.FieldOf(w)...)...)
+		}
+	}
 	if in.opts.RootNamespace != "" {
 		mc.RootNamespace = in.opts.RootNamespace
 	}

@@ -58,7 +58,7 @@ func capturesInbound(p *pod, port int64) bool {
 
 // statusPort returns the agent's port, which rewritten probes target.
 func statusPort(p *pod) int64 {
-	if n, err := strconv.ParseInt(p.annotations["status.sidecar.istio.io/port"], 10, 64); err == nil {
+	if n, err := strconv.ParseInt(p.annotations[statusPortAnnotation], 10, 64); err == nil {
 		return n
 	}
 	if n, ok := integerOf(p.proxyConfig["statusPort"]); ok {
@@ -67,8 +67,13 @@ func statusPort(p *pod) int64 {
 	if n, err := strconv.ParseInt(p.proxy.flagValue("--statusPort"), 10, 64); err == nil {
 		return n
 	}
-	return 15020
+	return defaultStatusPort
 }
+
+const (
+	statusPortAnnotation = "status.sidecar.istio.io/port"
+	defaultStatusPort    = 15020
+)
 
 // Handlers that the kubelet calls over the network. Istio rewrites hooks from 1.25 on only.
 var kubeletCalls = [][]string{
@@ -140,15 +145,42 @@ func checkReservedPorts(p *pod) []finding {
 		ports, _ := c.fields["ports"].([]any)
 		for i, item := range ports {
 			m, _ := item.(map[string]any)
-			if n, ok := integerOf(m["containerPort"]); ok && slices.Contains(reservedPorts, n) && textOf(m["protocol"]) != "UDP" {
+			n, ok := integerOf(m["containerPort"])
+			switch {
+			case !ok || textOf(m["protocol"]) == "UDP":
+			case slices.Contains(reservedPorts, n):
 				out = append(out, finding{
 					path: fmt.Sprintf("%s.ports[%d].containerPort", c.path, i), container: c.name, current: n,
 					message: fmt.Sprintf("container %s uses port %d, which the proxy listens on", c.name, n),
 				})
+			case n == statusPort(p):
+				f := statusPortFinding(p, fmt.Sprintf("is %d, the port of container %s", n, c.name))
+				f.container = c.name
+				out = append(out, f)
 			}
 		}
 	}
+	if n := statusPort(p); n != defaultStatusPort && slices.Contains(reservedPorts, n) {
+		out = append(out, statusPortFinding(p, fmt.Sprintf("is %d, a port that the proxy itself listens on", n)))
+	}
 	return out
+}
+
+// statusPortFinding is about the port of the agent. It is at the setting, where the pod has it.
+func statusPortFinding(p *pod, problem string) finding {
+	const fix = ": the proxy's agent cannot listen on it and the pod is never ready; choose another port, or remove the setting, which leaves 15020"
+	for _, key := range []string{statusPortAnnotation, "proxy.istio.io/config"} {
+		value := p.annotations[key]
+		if value == "" || key != statusPortAnnotation && !strings.Contains(value, "statusPort") {
+			continue
+		}
+		what := "annotation " + key
+		if key != statusPortAnnotation {
+			what = "statusPort of the annotation " + key
+		}
+		return finding{path: annotationPath(key), current: value, message: what + " " + problem + fix}
+	}
+	return finding{message: "statusPort of the mesh config " + problem + fix}
 }
 
 // checkContainerNames leaves out the images of the user's own containers: one without an image is a patch, whose file no run names, and not
@@ -163,8 +195,10 @@ func checkContainerNames(p *pod) []finding {
 }
 
 // checkRejected reports the remaining fields that the API server rejects in the injected containers, and in what
-// injection has added to the pod.
-func checkRejected(p *pod) []finding { return addedProblems(p, podvalidation.CodeRejected) }
+// injection has added to the pod, and in the probes that it replaces.
+func checkRejected(p *pod) []finding {
+	return append(addedProblems(p, podvalidation.CodeRejected), hiddenProblems(p)...)
+}
 
 // proxyVersion reads the minor version from the image's tag. Images that are not Istio's own have versions of their own.
 func proxyVersion(p *pod) (versionNumber, bool) {

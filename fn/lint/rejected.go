@@ -38,6 +38,15 @@ func mayMount(in *Input) bool {
 	return in.Kind == "StatefulSet" || !slices.Contains([]string{"v1", "apps/v1", "batch/v1"}, in.APIVersion)
 }
 
+// hiddenProblems are those of probes that the injection replaces. A probe of an injected container is not the user's own.
+func hiddenProblems(p *pod) []finding {
+	if len(p.injected) == 0 || p.in.Before == nil {
+		return nil
+	}
+	hidden := podvalidation.Hidden(p.in.Before, p.in.After, validationOptions(p.in))
+	return findingsOf(slices.DeleteFunc(hidden, func(one podvalidation.Problem) bool { return p.injected[one.Container] }), podvalidation.CodeRejected)
+}
+
 func findingsOf(problems []podvalidation.Problem, code string) (out []finding) {
 	for _, one := range problems {
 		if one.Code == code {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -79,13 +80,15 @@ func checkValues(p *pod) []finding {
 			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), check.want, effect),
 		})
 	}
-	return slices.Concat(out, wrongSettings(p, settings, "it has no effect"), injectValues(p, plane, known))
+	return slices.Concat(out, wrongSettings(p, settings), injectValues(p, plane, known))
 }
 
 // setting describes which values of an annotation have a meaning. The injector accepts others.
 type setting struct {
-	right func(string) bool
-	want  string
+	right  func(string) bool
+	want   string
+	effect string   // of a wrong value
+	words  []string // for suggestions
 }
 
 var (
@@ -95,41 +98,68 @@ var (
 
 // levelSettings are the annotations with log levels. The proxy, or its agent, stops at an unknown one.
 var levelSettings = map[string]setting{
-	"sidecar.istio.io/logLevel":          {feature.IsProxyLevel, wantProxyLevels},
-	"sidecar.istio.io/componentLogLevel": {feature.AreProxyLevels, "COMPONENT:LEVEL, such as misc:error, with " + wantProxyLevels},
-	"sidecar.istio.io/agentLogLevel":     {feature.AreAgentLevels, "SCOPE:LEVEL, such as default:info, with " + wantAgentLevels},
+	"sidecar.istio.io/logLevel":          {feature.IsProxyLevel, wantProxyLevels, notStarted, feature.ProxyLevels},
+	"sidecar.istio.io/componentLogLevel": {feature.AreProxyLevels, "COMPONENT:LEVEL, such as misc:error, with " + wantProxyLevels, notStarted, nil},
+	"sidecar.istio.io/agentLogLevel":     {feature.AreAgentLevels, "SCOPE:LEVEL, such as default:info, with " + wantAgentLevels, notStarted, nil},
 }
 
-// settings are the other annotations with a closed set of values that no injector checks. Source: what reads them in
-// pkg/kube/inject and in the CNI plugin of Istio 1.31, and annotation/annotations.yaml of istio.io/api 1.31.
+const (
+	notStarted = "the proxy does not start"
+	noEffect   = "it has no effect"
+)
+
+// settings are the other annotations with a known format that no injector checks. Source: what reads them in
+// pkg/kube/inject, pkg/bootstrap and pilot/cmd/pilot-agent/config, and in the CNI plugin of Istio 1.32, what Envoy accepts of the
+// bootstrap, and annotation/annotations.yaml of istio.io/api 1.32.
 var settings = map[string]setting{
-	"sidecar.istio.io/rewriteAppHTTPProbers":  {isBool, wantBool},
-	"sidecar.istio.io/nativeSidecar":          {isBool, wantBool},
-	"sidecar.istio.io/capNetBindService":      {isBool, wantBool},
-	"sidecar.istio.io/statsCompression":       {oneOf("brotli", "gzip", "zstd"), "brotli, gzip or zstd"},
-	"sidecar.istio.io/controlPlaneAuthPolicy": {oneOf("NONE", "MUTUAL_TLS"), "NONE or MUTUAL_TLS"},
-	"security.istio.io/autoMTLS":              {isBool, wantBool},
-	"ambient.istio.io/bypass-inbound-capture": {isBool, wantBool},
-	"ambient.istio.io/dns-capture":            {isBool, wantBool},
+	"sidecar.istio.io/rewriteAppHTTPProbers":  {isBool, wantBool, noEffect, nil},
+	"sidecar.istio.io/nativeSidecar":          {isBool, wantBool, noEffect, nil},
+	"sidecar.istio.io/capNetBindService":      {isBool, wantBool, noEffect, nil},
+	"sidecar.istio.io/statsCompression":       {oneOf(compressions...), "brotli, gzip or zstd", noEffect, compressions},
+	"sidecar.istio.io/controlPlaneAuthPolicy": {oneOf("NONE", "MUTUAL_TLS"), "NONE or MUTUAL_TLS", noEffect, []string{"NONE", "MUTUAL_TLS"}},
+	"security.istio.io/autoMTLS":              {isBool, wantBool, noEffect, nil},
+	"ambient.istio.io/bypass-inbound-capture": {isBool, wantBool, noEffect, nil},
+	"ambient.istio.io/dns-capture":            {isBool, wantBool, noEffect, nil},
+	"sidecar.istio.io/proxyImageType":         {feature.IsImageType, feature.WantImageType, "Istio publishes no such image", feature.ImageTypes},
+	"sidecar.istio.io/bootstrapOverride": {feature.IsObjectName, "the name of a ConfigMap: small letters, digits, dashes and dots",
+		"no ConfigMap can have the name, and the pod waits for it", nil},
+	"sidecar.istio.io/discoveryAddress": {feature.IsAddressWithPort, "HOST:PORT, such as istiod.istio-system.svc:15012",
+		"the agent does not reach istiod", nil},
+	"sidecar.istio.io/extraStatTags":         {feature.ListOf(feature.IsStatTag), "names of tags separated by commas", "Envoy finds no such tag", nil},
+	"sidecar.istio.io/statsInclusionRegexps": {feature.ListOf(feature.IsRegexp), feature.WantRegexp + ", or several separated by commas", notStarted, nil},
+	"sidecar.istio.io/statsHistogramBuckets": {feature.IsHistogramBuckets,
+		`JSON with different bounds above 0 by prefix, such as {"istiocustom":[1,5,10]}`, "the agent ignores what is not JSON, and Envoy does not start with other bounds", nil},
+	"sidecar.istio.io/statsHistogramBins":    {isBins, "a whole number from 1 to 46082", noEffect, nil},
+	"sidecar.istio.io/statsFlushInterval":    {feature.IsGoDuration, wantDuration, noEffect, nil},
+	"sidecar.istio.io/statsEvictionInterval": {feature.IsGoDuration, wantDuration, noEffect, nil},
+	"prometheus.istio.io/secure-port":        {feature.IsPort, feature.WantPort, noEffect, nil},
+}
+
+var compressions = []string{"brotli", "gzip", "zstd"}
+
+const wantDuration = "a duration such as 10s"
+
+// isBins has the bounds of Envoy's HistogramBucketSettings.
+func isBins(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return err == nil && n >= 1 && n <= 46082
 }
 
 // checkLogLevels finds log levels at which the proxy does not start.
-func checkLogLevels(p *pod) []finding {
-	return wrongSettings(p, levelSettings, "the proxy does not start")
-}
+func checkLogLevels(p *pod) []finding { return wrongSettings(p, levelSettings) }
 
-// wrongSettings finds the values of settings that mean nothing. An empty value is the default.
-func wrongSettings(p *pod, settings map[string]setting, effect string) []finding {
+// wrongSettings finds the values of settings that mean nothing. An empty value is the default, and one with a placeholder is not known.
+func wrongSettings(p *pod, settings map[string]setting) []finding {
 	var out []finding
 	for _, key := range ownIstioAnnotations(p) {
 		s, ok := settings[key]
 		value := p.annotations[key]
-		if !ok || value == "" || s.right(value) {
+		if !ok || value == "" || s.right(value) || feature.HasPlaceholder(value) {
 			continue
 		}
 		out = append(out, finding{
 			path: annotationPath(key), current: value,
-			message: fmt.Sprintf("annotation %s is %s, and not %s: %s", key, foreign.Quote(value), s.want, effect),
+			message: fmt.Sprintf("annotation %s is %s, and not %s: %s%s", key, foreign.Quote(value), s.want, s.effect, strict.DidYouMean(value, s.words)),
 		})
 	}
 	return out

@@ -3,6 +3,8 @@
 
 package podvalidation
 
+import "strconv"
+
 // defaultGracePeriod is the grace period of a pod that does not name one, in seconds.
 const defaultGracePeriod = 30
 
@@ -83,7 +85,9 @@ func (c *checker) checkProbeHandler(at place, what string, m map[string]any, kin
 
 func (c *checker) handlerPort(at place, what string, port any) {
 	if name, ok := port.(string); ok {
-		if !isPortName(name) {
+		if _, err := strconv.ParseUint(name, 10, 16); err == nil {
+			c.rejectField(at, port, "the port %q of the %s is a number in quotes, which is a name; remove the quotes", name, what)
+		} else if !isPortName(name) {
 			c.rejectField(at, port, "the port %q of the %s is neither a number nor the name of a port", name, what)
 		}
 		return

@@ -69,6 +69,14 @@ func Added(before, after map[string]any, o Options) []Problem {
 	return slices.DeleteFunc(problems, func(p Problem) bool { return had[p.key] })
 }
 
+// Hidden returns the problems of probes and hooks that a pod has before an injection and not after it: the injection replaces the
+// probe, the API server would reject the workload as it is written, and the proxy's agent does not start with such a probe.
+func Hidden(before, after map[string]any, o Options) []Problem {
+	return slices.DeleteFunc(Added(after, before, o), func(p Problem) bool {
+		return p.Code != CodeRejected || !strings.Contains(p.Field, "Probe.") && !strings.Contains(p.Field, ".lifecycle.")
+	})
+}
+
 // checker collects the problems of one pod.
 type checker struct {
 	Options

@@ -47,3 +47,27 @@ func TestDevicesAndResizePolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestHiddenProblemsOfProbes has pods whose probes an injection replaces by its own.
+func TestHiddenProblemsOfProbes(t *testing.T) {
+	const after = "{readinessProbe: {httpGet: {port: 15020}}, lifecycle: {preStop: {httpGet: {port: 15020}}}, name: a, image: x}"
+	for before, want := range map[string]string{
+		`{readinessProbe: {httpGet: {port: "8080"}}, name: a, image: x}`:                   "is a number in quotes, which is a name; remove the quotes",
+		`{readinessProbe: {tcpSocket: {port: 70000}}, name: a, image: x}`:                  "is not between 1 and 65535",
+		`{lifecycle: {preStop: {httpGet: {port: "80"}}}, name: a, image: x}`:               "of the preStop is a number in quotes",
+		`{readinessProbe: {httpGet: {port: http}}, name: a, image: x}`:                     "",
+		`{readinessProbe: {httpGet: {port: 8080}}, name: a}`:                               "",
+		`{readinessProbe: {httpGet: {port: 8080}}, name: a, image: x, ports: [{name: A}]}`: "",
+	} {
+		var pods [2]map[string]any
+		for i, text := range []string{before, after} {
+			if err := yaml.Unmarshal([]byte("spec: {containers: ["+text+"]}"), &pods[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		problems := podvalidation.Hidden(pods[0], pods[1], podvalidation.Options{})
+		if len(problems) != min(1, len(want)) || len(problems) == 1 && !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%s: have %v, want %q", before, problems, want)
+		}
+	}
+}

@@ -28,11 +28,15 @@ func ParseField(s string) []any {
 			at, s = append(at, key), rest
 		case s[0] == '[':
 			number, rest, ok := strings.Cut(s[1:], "]")
-			i, err := strconv.Atoi(number)
-			if err != nil || !ok {
+			if !ok {
 				return at
 			}
-			at, s = append(at, i), rest
+			s = rest
+			if i, err := strconv.Atoi(number); err == nil {
+				at = append(at, i)
+			} else {
+				at = append(at, number) // a key without quotes, as Kubernetes prints them
+			}
 		default:
 			end := strings.IndexAny(s, ".[")
 			if end < 0 {

@@ -26,7 +26,7 @@ func TestParseField(t *testing.T) {
 		}
 	}
 	for text, want := range map[string][]any{
-		"spec[x]": {"spec"}, `spec["a`: {"spec"}, `spec["a"`: {"spec"}, "spec[1": {"spec"}, "a..b": {"a", "b"}, "$.spec": {"$", "spec"},
+		"spec[x]": {"spec", "x"}, `spec["a`: {"spec"}, `spec["a"`: {"spec"}, "spec[1": {"spec"}, "a..b": {"a", "b"}, "$.spec": {"$", "spec"},
 	} {
 		if diff := cmp.Diff(want, workload.ParseField(text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

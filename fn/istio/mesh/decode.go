@@ -81,6 +81,7 @@ func (d *decoder) decodeMessage(dst reflect.Value, in map[string]any, path strin
 		if err := d.decodeValue(dst.Field(f.index), v, where); err != nil {
 			return err
 		}
+		d.checkFormat(dst.Type().Name(), f.json, v, where)
 	}
 	unknown := make([]string, 0, len(in))
 	for key := range in {

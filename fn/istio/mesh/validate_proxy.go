@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package mesh
 
 import (
 	"errors"
@@ -11,43 +11,41 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
-	"github.com/prerig/prerig/fn/istio/mesh"
 	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
-// validateProxyConfig checks the proxy config that results from the annotation proxy.istio.io/config over the
-// defaults. The webhook rejects pods for which it is invalid (source: validateProxyConfig in
-// pkg/kube/inject/validate.go, which calls ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of
+// ValidateProxyConfig checks the proxy config that results from the annotation proxy.istio.io/config over the
+// defaults, and the defaultConfig of a mesh config. The webhook rejects pods for which it is invalid, and istiod such a mesh
+// config (source: validateProxyConfig in pkg/kube/inject/validate.go, which calls ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of
 // pkg/config/validation). It returns the first problem as the error. Up to 1.16 the proxy's former process had its
 // own shutdown time, which has to be longer than the drain.
-func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
+func ValidateProxyConfig(pc *ProxyConfig, r release.Release) error {
 	if err := validatePlaces(pc); err != nil {
 		return err
 	}
-	if err := validateDrain(pc, profile.Release()); err != nil {
+	if err := validateDrain(pc, r); err != nil {
 		return err
 	}
-	if err := validateAddresses(pc, profile); err != nil {
+	if err := validateAddresses(pc, r); err != nil {
 		return err
 	}
-	if err := validateTLS(pc.GetTracing().GetTlsSettings(), profile); err != nil {
+	if err := validateTLS(pc.GetTracing().GetTlsSettings(), r); err != nil {
 		return fmt.Errorf("tracing.tlsSettings: %w", err)
 	}
-	if err := validatePorts(pc, profile); err != nil {
+	if err := validatePorts(pc, r); err != nil {
 		return err
 	}
-	if p := pc.GetControlPlaneAuthPolicy(); p != mesh.AuthenticationPolicyNone && p != mesh.AuthenticationPolicyMutualTls {
+	if p := pc.GetControlPlaneAuthPolicy(); p != AuthenticationPolicyNone && p != AuthenticationPolicyMutualTls {
 		return fmt.Errorf("controlPlaneAuthPolicy: %s is neither NONE nor MUTUAL_TLS", p)
 	}
-	if profile.Has(feature.ValidatePrivateKeyProvider) {
+	if feature.In(r, feature.ValidatePrivateKeyProvider) {
 		if err := validatePrivateKeyProvider(pc.GetPrivateKeyProvider()); err != nil {
 			return fmt.Errorf("privateKeyProvider: %w", err)
 		}
 	}
-	if profile.Has(feature.ValidateConnectionSettings) {
+	if feature.In(r, feature.ValidateConnectionSettings) {
 		if err := validateConnectionSettings(pc.GetConnectionSettings()); err != nil {
 			return fmt.Errorf("connectionSettings: %w", err)
 		}
@@ -56,29 +54,32 @@ func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 }
 
 // validateAddresses checks where the proxy finds other services.
-func validateAddresses(pc *mesh.ProxyConfig, profile *istio.Profile) error {
+func validateAddresses(pc *ProxyConfig, r release.Release) error {
 	tracing := pc.GetTracing()
 	// The addresses of tracers can have the node's as a variable of the pod.
 	onNode := func(address string) string { return strings.Replace(address, "$(HOST_IP)", "127.0.0.1", 1) }
 	zipkin := tracing.GetZipkin().GetAddress()
-	if profile.Has(feature.ValidateHostIP) {
+	if feature.In(r, feature.ValidateHostIP) {
 		zipkin = onNode(zipkin)
 	}
 	for _, a := range []struct {
-		field, address string
-		needed         bool
+		field, port, address string // port is the usual one
+		needed               bool
 	}{
-		{"discoveryAddress", pc.GetDiscoveryAddress(), true},
-		{"tracing.lightstep.address", tracing.GetLightstep().GetAddress(), tracing.GetLightstep() != nil},
-		{"tracing.zipkin.address", zipkin, tracing.GetZipkin() != nil},
-		{"tracing.datadog.address", onNode(tracing.GetDatadog().GetAddress()), tracing.GetDatadog() != nil},
-		{"statsdUdpAddress", pc.GetStatsdUdpAddress(), false},
-		{"envoyMetricsServiceAddress", pc.GetEnvoyMetricsServiceAddress(), false},
-		{"envoyMetricsService.address", pc.GetEnvoyMetricsService().GetAddress(), false},
-		{"envoyAccessLogService.address", pc.GetEnvoyAccessLogService().GetAddress(), false},
+		{"discoveryAddress", "15012", pc.GetDiscoveryAddress(), true},
+		{"tracing.lightstep.address", "8383", tracing.GetLightstep().GetAddress(), tracing.GetLightstep() != nil},
+		{"tracing.zipkin.address", "9411", zipkin, tracing.GetZipkin() != nil},
+		{"tracing.datadog.address", "8126", onNode(tracing.GetDatadog().GetAddress()), tracing.GetDatadog() != nil},
+		{"statsdUdpAddress", "9125", pc.GetStatsdUdpAddress(), false},
+		{"envoyMetricsServiceAddress", "15000", pc.GetEnvoyMetricsServiceAddress(), false},
+		{"envoyMetricsService.address", "15000", pc.GetEnvoyMetricsService().GetAddress(), false},
+		{"envoyAccessLogService.address", "15000", pc.GetEnvoyAccessLogService().GetAddress(), false},
 	} {
 		if a.address == "" && !a.needed {
 			continue
+		}
+		if a.address != "" && !strings.Contains(a.address, ":") {
+			return fmt.Errorf("%s: %q is not HOST:PORT; add the port, such as %s:%s", a.field, a.address, a.address, a.port)
 		}
 		if err := proxyAddress(a.address); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
@@ -90,12 +91,12 @@ func validateAddresses(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	return nil
 }
 
-func validatePorts(pc *mesh.ProxyConfig, profile *istio.Profile) error {
+func validatePorts(pc *ProxyConfig, r release.Release) error {
 	for _, p := range []struct {
 		field   string
 		port    int32
 		checked bool
-	}{{"proxyAdminPort", pc.GetProxyAdminPort(), true}, {"statusPort", pc.GetStatusPort(), profile.Has(feature.ValidateStatusPort)}} {
+	}{{"proxyAdminPort", pc.GetProxyAdminPort(), true}, {"statusPort", pc.GetStatusPort(), feature.In(r, feature.ValidateStatusPort)}} {
 		if p.checked && (p.port < 1 || p.port > 65535) {
 			return fmt.Errorf("%s: %d is not a port", p.field, p.port)
 		}
@@ -103,7 +104,7 @@ func validatePorts(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	return nil
 }
 
-func validatePlaces(pc *mesh.ProxyConfig) error {
+func validatePlaces(pc *ProxyConfig) error {
 	for _, f := range []struct{ field, value string }{{"configPath", pc.GetConfigPath()}, {"binaryPath", pc.GetBinaryPath()}} {
 		if f.value == "" {
 			return fmt.Errorf("%s: it must not be empty", f.field)
@@ -118,7 +119,7 @@ func validatePlaces(pc *mesh.ProxyConfig) error {
 // maxDrain is how long draining could take at most up to 1.16.
 const maxDrain = time.Hour
 
-func validateDrain(pc *mesh.ProxyConfig, in release.Release) error {
+func validateDrain(pc *ProxyConfig, in release.Release) error {
 	drain, err := wholeSeconds(pc.GetDrainDuration())
 	if err != nil {
 		return fmt.Errorf("drainDuration: %w", err)
@@ -139,7 +140,7 @@ func validateDrain(pc *mesh.ProxyConfig, in release.Release) error {
 }
 
 // wholeSeconds is a duration of the mesh, which has to be of whole seconds, and more than none.
-func wholeSeconds(d *mesh.Duration) (time.Duration, error) {
+func wholeSeconds(d *Duration) (time.Duration, error) {
 	if d == nil {
 		return 0, errors.New("it is not set")
 	}

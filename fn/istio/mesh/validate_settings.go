@@ -1,37 +1,36 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package mesh
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
-	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // configMapCredential begins the credentialName of a certificate that is in a ConfigMap.
 const configMapCredential = "configmap://"
 
 // validateTLS checks the TLS settings of the tracer (source: ValidateTLS in pkg/config/validation).
-func validateTLS(s *mesh.ClientTLSSettings, profile *istio.Profile) error {
+func validateTLS(s *ClientTLSSettings, r release.Release) error {
 	if s == nil {
 		return nil
 	}
-	simple, mutual := s.Mode == mesh.TLSmodeSimple, s.Mode == mesh.TLSmodeMutual
-	if profile.Has(feature.ValidateTLSConfigMap) && strings.HasPrefix(s.CredentialName, configMapCredential) {
+	simple, mutual := s.Mode == TLSmodeSimple, s.Mode == TLSmodeMutual
+	if feature.In(r, feature.ValidateTLSConfigMap) && strings.HasPrefix(s.CredentialName, configMapCredential) {
 		return errors.New("credentialName: a ConfigMap is of a namespace, and a proxy config is of none")
 	}
-	if profile.Has(feature.ValidateTLSUnverified) && s.InsecureSkipVerify.GetValue() {
+	if feature.In(r, feature.ValidateTLSUnverified) && s.InsecureSkipVerify.GetValue() {
 		if (simple || mutual) && (s.CaCertificates != "" || len(s.SubjectAltNames) > 0) || simple && s.CredentialName != "" {
 			return errors.New("insecureSkipVerify: it must not be true beside what is to be verified")
 		}
 	}
-	if profile.Has(feature.ValidateTLSCredentials) && (simple || mutual) && s.CredentialName != "" {
-		revocation := profile.Has(feature.ValidateTLSRevocation) && s.CaCrl != ""
+	if feature.In(r, feature.ValidateTLSCredentials) && (simple || mutual) && s.CredentialName != "" {
+		revocation := feature.In(r, feature.ValidateTLSRevocation) && s.CaCrl != ""
 		if s.ClientCertificate != "" || s.CaCertificates != "" || s.PrivateKey != "" || revocation {
 			return errors.New("credentialName: it must not stand beside certificates")
 		}
@@ -44,7 +43,7 @@ func validateTLS(s *mesh.ClientTLSSettings, profile *istio.Profile) error {
 }
 
 // validatePrivateKeyProvider checks the hardware that signs (source: validatePrivateKeyProvider in pkg/config/validation).
-func validatePrivateKeyProvider(p *mesh.PrivateKeyProvider) error {
+func validatePrivateKeyProvider(p *PrivateKeyProvider) error {
 	switch {
 	case p == nil:
 		return nil
@@ -57,7 +56,7 @@ func validatePrivateKeyProvider(p *mesh.PrivateKeyProvider) error {
 	}
 }
 
-func pollDelay(provider string, d *mesh.Duration) error {
+func pollDelay(provider string, d *Duration) error {
 	if d.GetSeconds() == 0 && d.GetNanos() == 0 {
 		return fmt.Errorf("%s.pollDelay: it must be set and not be 0s", provider)
 	}
@@ -68,13 +67,13 @@ func pollDelay(provider string, d *mesh.Duration) error {
 const smallestWindow = 65535
 
 // validateConnectionSettings checks limits and timeouts (source: validateConnectionSettings in pkg/config/validation).
-func validateConnectionSettings(s *mesh.ConnectionSettings) error {
+func validateConnectionSettings(s *ConnectionSettings) error {
 	if s == nil {
 		return nil
 	}
 	for _, d := range []struct {
 		field string
-		value *mesh.Duration
+		value *Duration
 	}{
 		{"httpIdleTimeout", s.HttpIdleTimeout}, {"httpMaxConnectionDuration", s.HttpMaxConnectionDuration},
 		{"httpDrainTimeout", s.HttpDrainTimeout}, {"httpRequestTimeout", s.HttpRequestTimeout},
@@ -87,7 +86,7 @@ func validateConnectionSettings(s *mesh.ConnectionSettings) error {
 	}
 	for _, n := range []struct {
 		field string
-		value *mesh.Int32Value
+		value *Int32Value
 		least int32
 	}{
 		{"listenerPerConnectionBufferLimitBytes", s.ListenerPerConnectionBufferLimitBytes, 0},
