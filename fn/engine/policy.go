@@ -123,7 +123,7 @@ func ownField(spec *v1alpha1.Istio, err error) error {
 	if own && path[0] == "meshConfig" {
 		own = spec.MeshConfig != ""
 	}
-	if len(path) > 1 && (path[1] == "config" || path[1] == "values") {
+	if len(path) > 1 && path[0] == "injector" && (path[1] == "config" || path[1] == "values") {
 		own = spec.Injector.Config != ""
 	}
 	if own {

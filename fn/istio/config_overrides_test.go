@@ -56,10 +56,10 @@ global: {proxy: {autoInject: disabled}}
 
 func TestOverridesThatTheConfigurationCannotHave(t *testing.T) {
 	for overrides, want := range map[string]string{
-		`{sidecarInjectorWebhook: {templates: text}}`:                                                                     "injector.overrides.sidecarInjectorWebhook.templates: ",
-		`{sidecarInjectorWebhook: {templates: {custom: {spec: {}}}}}`:                                                     "injector.overrides.sidecarInjectorWebhook.templates: ",
+		`{sidecarInjectorWebhook: {templates: text}}`:                                                                     "injector.overrides.sidecarInjectorWebhook.templates: must be a map",
+		`{sidecarInjectorWebhook: {templates: {custom: {spec: {}}}}}`:                                                     "injector.overrides.sidecarInjectorWebhook.templates.custom: must be a string",
 		`{sidecarInjectorWebhook: {templates: {custom: "{{ broken"}}}`:                                                    "custom",
-		`{sidecarInjectorWebhook: {neverInjectSelector: [{matchLabel: {app: a}}]}}`:                                       `unknown field "[0].matchLabel"`,
+		`{sidecarInjectorWebhook: {neverInjectSelector: [{matchLabel: {app: a}}]}}`:                                       `neverInjectSelector.0.matchLabel: unknown field, did you mean matchLabels?`,
 		`{sidecarInjectorWebhook: {defaultTemplates: {sidecar: true}}}`:                                                   "injector.overrides.sidecarInjectorWebhook.defaultTemplates: ",
 		`{global: {proxy: {autoInject: maybe}}}`:                                                                          "injector.overrides.global.proxy.autoInject: it is maybe; it must be enabled or disabled",
 		`{sidecarInjectorWebhook: {template: {custom: "spec: {}"}}}`:                                                      "injector.overrides.sidecarInjectorWebhook.template: the values do not have it",

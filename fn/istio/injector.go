@@ -137,7 +137,7 @@ func New(o Options) (*Injector, error) {
 		return nil, atSyntaxError(o.Values, "reading the injector's values (data.values)", err, "injector", "values")
 	}
 	if err = in.config.applyChartOverrides(o.Overrides); err != nil {
-		return nil, strict.AtField(err, "injector", "overrides")
+		return nil, err
 	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
 	if in.detection, err = detectVersion(o, in.config, in.values, hasValues); err != nil {
@@ -171,6 +171,7 @@ func New(o Options) (*Injector, error) {
 	if in.ValueWarnings, err = checkValues(o, in.templates); err != nil {
 		return nil, err
 	}
+	in.ValueWarnings = append(in.ValueWarnings, wrongVariables(o)...)
 	if in.profile.Has(feature.NeverAlwaysSelectors) {
 		var never, always []string
 		in.never, never = parseSelectors("neverInjectSelector", in.config.NeverInjectSelector)

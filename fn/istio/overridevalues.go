@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/strict"
+	"github.com/prerig/prerig/fn/workload"
 )
 
 // checkOverrideValues rejects overrides that no cluster accepts, or that silently mean something else. The error names the
@@ -155,23 +157,27 @@ func excessRequests(values map[string]any, set func([]string) bool) []valueProbl
 	return out
 }
 
-// checkTypedValues checks the values that templates copy into a container as they are.
+// typedValues are the values that templates copy into a pod as they are: where they are in the values, and in the pod.
+var typedValues = []struct {
+	path   []string
+	inPod  string
+	target func() any
+}{
+	{[]string{"global", "proxy", "lifecycle"}, "spec.containers[0].lifecycle", func() any { return &corev1.Lifecycle{} }},
+	{[]string{"global", "proxy", "seccompProfile"}, "spec.containers[0].securityContext.seccompProfile", func() any { return &corev1.SeccompProfile{} }},
+	{[]string{"gateways", "seccompProfile"}, "spec.securityContext.seccompProfile", func() any { return &corev1.SeccompProfile{} }},
+	{[]string{"gateways", "securityContext"}, "spec.securityContext", func() any { return &corev1.PodSecurityContext{} }},
+}
+
+// checkTypedValues checks the values that templates copy: their fields, and what the API server checks of them.
 func checkTypedValues(values map[string]any, add func([]string, string, ...any)) {
-	for _, typed := range []struct {
-		path   []string
-		target any
-	}{
-		{[]string{"global", "proxy", "lifecycle"}, &corev1.Lifecycle{}},
-		{[]string{"global", "proxy", "seccompProfile"}, &corev1.SeccompProfile{}},
-		{[]string{"gateways", "seccompProfile"}, &corev1.SeccompProfile{}},
-		{[]string{"gateways", "securityContext"}, &corev1.PodSecurityContext{}},
-	} {
+	for _, typed := range typedValues {
 		value, ok := valueAt(values, typed.path)
-		if !ok || value == nil || isEmptyOrReplaced(value) {
+		if m, isMap := value.(map[string]any); !ok || value == nil || isEmptyOrReplaced(value) || isMap && len(m) == 0 {
 			continue
 		}
 		var ps strict.Problems
-		strict.Decoder{Optional: true, NullIsUnset: true}.Decode(nil, asDocument(value), typed.target, &ps)
+		strict.Decoder{Optional: true, NullIsUnset: true}.Decode(nil, asDocument(value), typed.target(), &ps)
 		for _, p := range ps.List {
 			path := slices.Clone(typed.path)
 			for _, e := range p.Path {
@@ -179,6 +185,35 @@ func checkTypedValues(values map[string]any, add func([]string, string, ...any))
 			}
 			add(path, "%s", p.Message)
 		}
+		if len(ps.List) == 0 {
+			checkInPod(typed.path, typed.inPod, asDocument(value), add)
+		}
+	}
+}
+
+// checkInPod checks a value as the API server does in a pod that has it at a path.
+func checkInPod(path []string, inPod string, value any, add func([]string, string, ...any)) {
+	container := map[string]any{"name": "istio-proxy", "image": "proxyv2"}
+	spec := map[string]any{"containers": []any{container}}
+	at, keys := container, strings.Split(strings.TrimPrefix(inPod, "spec.containers[0]."), ".")
+	if keys[0] == "spec" {
+		at, keys = spec, keys[1:]
+	}
+	for _, key := range keys[:len(keys)-1] {
+		below := map[string]any{}
+		at[key], at = below, below
+	}
+	at[keys[len(keys)-1]] = value
+	for _, p := range podvalidation.Check(map[string]any{"spec": spec}, podvalidation.Options{}) {
+		rest, below := strings.CutPrefix(p.Field, inPod)
+		if !below {
+			continue
+		}
+		path := slices.Clone(path)
+		for _, e := range workload.ParseField(rest) {
+			path = append(path, fmt.Sprint(e))
+		}
+		add(path, "%s", strings.TrimPrefix(p.Message, "container istio-proxy: "))
 	}
 }
 

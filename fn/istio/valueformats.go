@@ -39,10 +39,7 @@ var (
 	allOrListOfRanges = feature.OrAll(listOfRanges)
 )
 
-const (
-	wantHub    = "a registry and a path in small letters, without a slash at the end, such as docker.io/istio"
-	wantSwitch = "true or false"
-)
+const wantHub = "a registry and a path in small letters, without a slash at the end, such as docker.io/istio"
 
 // valueFormats are the values of a known format. The templates print them as they are, and what reads them in the cluster rejects
 // others or ignores them: Envoy, Istio's agent and iptables, the container runtime, and the API server. Source: values.yaml of
@@ -70,7 +67,7 @@ var valueFormats = []valueFormat{
 	{"global.proxy.excludeInboundPorts global.proxy.excludeOutboundPorts", text(listOfPorts), feature.WantPorts + ", such as \"80,443\"", nil},
 	{"global.proxy.statusPort global.sts.servicePort", text(feature.IsPort), "a port between 0 and 65535", nil},
 	{"global.proxy.clusterDomain", text(feature.IsDomain), "a domain, such as cluster.local", nil},
-	{"global.trustDomain", text(noSpace), "a trust domain, such as cluster.local", nil},
+	{"global.trustDomain", text(feature.IsTrustDomain), "a trust domain, such as cluster.local", nil},
 	{"global.proxy.outlierLogPath", text(func(s string) bool { return strings.HasPrefix(s, "/") }), "an absolute path, such as /dev/stdout", nil},
 	{"global.proxy.readinessInitialDelaySeconds", numberFrom(0), "a whole number from 0", nil},
 	{"global.proxy.readinessPeriodSeconds global.proxy.readinessFailureThreshold global.proxy.startupProbe.failureThreshold",
@@ -82,13 +79,12 @@ var valueFormats = []valueFormat{
 	{"global.caAddress", text(isAddress), "HOST:PORT without a scheme, such as istiod.istio-system.svc:15012", nil},
 	{"global.remotePilotAddress", text(feature.IsDomainOrIP), "a host or an IP address, without a scheme and a port", nil},
 	{hookValues + ".injectionURL", text(func(s string) bool { return strings.HasPrefix(s, "https://") && noSpace(s) }), "a URL with https://", nil},
-	{"global.proxy.privileged global.proxy.capNetBindService", isSwitchText, wantSwitch, nil},
-	{"global.proxy.holdApplicationUntilProxyStarts global.proxy.enableCoreDump global.proxy.startupProbe.enabled global.logAsJson " +
+	{"global.proxy.privileged global.proxy.capNetBindService global.proxy.holdApplicationUntilProxyStarts global.proxy.enableCoreDump global.proxy.startupProbe.enabled global.logAsJson " +
 		"global.mountMtlsCerts global.nativeNftables global.proxy_init.forceApplyIptables global.multiCluster.enabled global.externalIstiod " +
 		"global.configCluster global.omitSidecarInjectorConfigMap global.operatorManageWebhooks global.configValidation pilot.cni.enabled " +
-		"istio_cni.enabled istio_cni.chained global.istiocni.enabled", isSwitch, wantSwitch + " without quotes", nil},
-	{hookValues + ".enableNamespacesByDefault " + hookValues + ".rewriteAppHTTPProbe " + hookValues + ".useLegacySelectors " +
-		hookValues + ".objectSelector.enabled " + hookValues + ".objectSelector.autoInject", isSwitchText, wantSwitch, nil},
+		"istio_cni.enabled istio_cni.chained global.istiocni.enabled " + hookValues + ".enableNamespacesByDefault " +
+		hookValues + ".rewriteAppHTTPProbe " + hookValues + ".useLegacySelectors " + hookValues + ".objectSelector.enabled " +
+		hookValues + ".objectSelector.autoInject", isSwitch, "true or false without quotes", nil},
 }
 
 // oneWord is the format of a value with a closed set.
@@ -124,14 +120,11 @@ func numberFrom(least float64) func(any) bool {
 	}
 }
 
-// isSwitch rejects the text "false", which templates take for true.
+// isSwitch rejects a text: templates take "false" for true, and istiod rejects values with either.
 func isSwitch(v any) bool {
 	_, isBool := v.(bool)
-	return isBool || v == "true"
+	return isBool
 }
-
-// isSwitchText accepts both texts: templates print them, or the injector reads them.
-func isSwitchText(v any) bool { return isSwitch(v) || v == "false" }
 
 // isTagValue rejects a number with a fraction: 1.10 is 1.1 already.
 func isTagValue(v any) bool {

@@ -32,6 +32,11 @@ var wrongOverrides = map[string]string{
 	`{global: {variant: distrolles}}`:                                      "did you mean distroless?",
 	`{global: {proxy: {image: "registry.corp//proxyv2"}}}`:                 "global.proxy.image: must be the name of an image",
 	`{global: {proxy: {privileged: yes please}}}`:                          "global.proxy.privileged: must be true or false",
+	`{global: {proxy: {privileged: "true"}}}`:                              `global.proxy.privileged: must be true or false without quotes, is "true"`,
+	`{global: {proxy: {seccompProfile: {type: RuntimeDefualt}}}}`:          `the type of the seccomp profile is "RuntimeDefualt"`,
+	`{gateways: {securityContext: {fsGroup: -1}}}`:                         "gateways.securityContext",
+	`{global: {proxy: {lifecycle: {preStop: {httpGet: {port: "80"}}}}}}`:   "is a number in quotes",
+	`{global: {proxy: {lifecycle: {preStop: {}}}}}`:                        "global.proxy.lifecycle.preStop: the preStop has no handler",
 	`{global: {logAsJson: "false"}}`:                                       `global.logAsJson: must be true or false without quotes, is "false"`,
 	`{global: {proxy: {readinessPeriodSeconds: 0}}}`:                       "global.proxy.readinessPeriodSeconds: must be a whole number from 1",
 	`{global: {proxy: {readinessInitialDelaySeconds: -1}}}`:                "global.proxy.readinessInitialDelaySeconds: must be a whole number from 0",
@@ -59,7 +64,7 @@ var rightOverrides = []string{
 	`{global: {hub: localhost:5000, tag: latest}}`, `{global: {hub: Registry.Corp:5000/a/b_c, tag: 1.31-alpha.abc}}`, `{global: {hub: gcr.io/istio-release, tag: 20240101}}`,
 	`{global: {hub: "${REGISTRY}/istio", tag: "{{ .Values.tag }}"}}`, `{global: {variant: solo-fips}}`, `{global: {tag: "1.31.0@sha256:0123456789012345678901234567890123456789012345678901234567890123"}}`,
 	`{global: {proxy: {includeIPRanges: "10.0.0.0/8, fd00::/8", excludeIPRanges: ""}}}`, `{global: {proxy: {includeInboundPorts: "*", excludeInboundPorts: 80, excludeOutboundPorts: "80, 443"}}}`,
-	`{global: {proxy: {statusPort: 0}}}`, `{global: {proxy: {statusPort: "15020"}}}`, `{global: {proxy: {clusterDomain: cluster.local.}}}`, `{global: {proxy: {privileged: "true"}}}`,
+	`{global: {proxy: {statusPort: 0}}}`, `{global: {proxy: {statusPort: "15020"}}}`, `{global: {proxy: {clusterDomain: cluster.local.}}}`, `{global: {proxy: {privileged: true}}}`,
 	`{global: {caAddress: "istiod.istio-system.svc:15012"}}`, `{global: {pilotCertProvider: k8s.io/clusterissuers.cert-manager.io/ca}}`, `{global: {imagePullSecrets: [a, "${S}", ""]}}`,
 	`{global: {proxy: {resources: {requests: {cpu: 2}}}}}`, `{global: {proxy: {resources: {limits: null}}}}`, `{global: {proxy: {lifecycle: {preStop: {httpGet: {port: http, path: /}}, postStart: {sleep: {seconds: 1}}}}}}`,
 	`{sidecarInjectorWebhook: {injectedAnnotations: {container.apparmor.security.beta.kubernetes.io/istio-proxy: runtime/default}}}`,
@@ -71,7 +76,7 @@ const chartValues = `{global: {hub: docker.io/istio, tag: 1.31.0, variant: "", n
   istioNamespace: istio-system, imagePullSecrets: [], remotePilotAddress: "", proxy: {includeIPRanges: "*", excludeIPRanges: "", includeInboundPorts: "*",
   excludeInboundPorts: "", excludeOutboundPorts: "", statusPort: 15020, clusterDomain: cluster.local, image: proxyv2, privileged: false, tracer: none,
   readinessPeriodSeconds: 15, readinessInitialDelaySeconds: 0, startupProbe: {failureThreshold: 600}, lifecycle: {}, seccompProfile: {},
-  resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {cpu: 2, memory: 1Gi}}}}, pilot: {cni: {provider: default}}}`
+  resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {cpu: 2, memory: 1Gi}}}}, pilot: {cni: {provider: default}}, gateways: {securityContext: {}}}`
 
 func overriddenChart(t *testing.T, overrides, values string) (*Injector, error) {
 	t.Helper()
@@ -130,5 +135,26 @@ func TestValuesOfAKnownFormat(t *testing.T) {
 	in, err := overriddenChart(t, `{global: {hub: docker.io/istio}}`, strings.Replace(chartValues, "docker.io/istio", "docker.io/istio/", 1))
 	if err != nil || len(in.ValueWarnings) != 0 {
 		t.Errorf("replaced: %v, %v", in, err)
+	}
+}
+
+// TestWrongOverridesOfTheConfiguration has overrides that the chart writes into the configuration.
+func TestWrongOverridesOfTheConfiguration(t *testing.T) {
+	for overrides, want := range map[string]string{
+		`{sidecarInjectorWebhook: {defaultTemplates: [sidcar]}}`:                              "defaultTemplates: sidcar is not a template, did you mean sidecar?",
+		`{sidecarInjectorWebhook: {neverInjectSelector: [{matchLabel: {app: web}}]}}`:         "neverInjectSelector.0.matchLabel: unknown field, did you mean matchLabels?",
+		`{sidecarInjectorWebhook: {alwaysInjectSelector: {matchLabels: {app: web}}}}`:         "alwaysInjectSelector: must be a list",
+		`{sidecarInjectorWebhook: {injectedAnnotations: {a: 1}}}`:                             "injectedAnnotations.a: must be",
+		`{global: {proxy: {autoInject: true}}}`:                                               "global.proxy.autoInject: it is true; it must be enabled or disabled",
+		`{sidecarInjectorWebhook: {templates: {mine: "spec: {}"}, defaultTemplates: [mine]}}`: "",
+	} {
+		_, err := overriddenChart(t, overrides, chartValues)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: have the error %v, want %q", overrides, err, want)
+			continue
+		}
+		if path, _ := strict.FieldOf(err); err != nil && (len(path) < 4 || path[1] != "overrides") {
+			t.Errorf("%s: the error is about %v", overrides, path)
+		}
 	}
 }

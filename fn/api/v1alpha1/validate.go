@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
@@ -52,6 +54,7 @@ func (ps *problems) validate(p *InjectionPolicy) {
 var (
 	istioVersion      = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
 	kubernetesVersion = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
+	clusterName       = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._:/@-]*[A-Za-z0-9])?$`)
 	imageDigest       = lazyregexp.New(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 )
 
@@ -95,6 +98,17 @@ func (ps *problems) validateIstio(at []any, i *Istio) {
 		ps.dnsLabel(append(child(at, "revisionTags"), n), tag)
 	}
 	ps.dnsLabel(child(at, "rootNamespace"), i.RootNamespace)
+	if msgs := validation.IsValidLabelValue(i.Network); len(msgs) > 0 {
+		ps.Add(child(at, "network"), "%q is not the value of a label, which it becomes in each pod: at most 63 letters, digits, dots, dashes and underscores", i.Network)
+	}
+	if i.Cluster != "" && !clusterName.MatchString(i.Cluster) {
+		ps.Add(child(at, "cluster"), "%q is not the name of a cluster: letters, digits, and dots, dashes, underscores, slashes and colons between them", i.Cluster)
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.ProxyEnv)) {
+		if len(validation.IsEnvVarName(name)) > 0 {
+			ps.Add(child(child(at, "proxyEnv"), name), "is not the name of a variable: letters, digits, underscores, dots and dashes, and no digit at the beginning")
+		}
+	}
 	for n, w := range i.Webhooks {
 		ps.validateWebhook(append(child(at, "webhooks"), n), w)
 	}
@@ -219,7 +233,7 @@ func (ps *problems) validateNamespaces(at []any, s InjectionPolicySpec) {
 	}
 }
 
-// validateNamespace checks the names of what a namespace has.
+// validateNamespace checks what a namespace has as the API server does.
 func (ps *problems) validateNamespace(at []any, n Namespace) {
 	check := func(key string, names []string) {
 		seen := map[string]bool{}
@@ -230,16 +244,26 @@ func (ps *problems) validateNamespace(at []any, n Namespace) {
 				ps.Add(e, "is empty")
 			case seen[name]:
 				ps.Add(e, "%q is given twice", name)
+			case len(validation.IsDNS1123Subdomain(name)) > 0:
+				ps.Add(e, "%q is not a name: lower case letters, digits, - and .", name)
 			}
 			seen[name] = true
 		}
 	}
 	var accounts, limits, configs []string
-	for _, one := range n.ServiceAccounts {
+	for i, one := range n.ServiceAccounts {
 		accounts = append(accounts, one.Name)
+		for j, secret := range one.ImagePullSecrets {
+			if secret != "" && len(validation.IsDNS1123Subdomain(secret)) > 0 {
+				ps.Add(append(child(at, "serviceAccounts"), i, "imagePullSecrets", j), "%q is not the name of a Secret: lower case letters, digits, - and .", secret)
+			}
+		}
 	}
-	for _, one := range n.LimitRanges {
+	for i, one := range n.LimitRanges {
 		limits = append(limits, one.Name)
+		for j, limit := range one.Limits {
+			ps.validateLimit(append(child(at, "limitRanges"), i, "limits", j), limit)
+		}
 	}
 	for _, one := range n.ProxyConfigs {
 		configs = append(configs, one.Name)
@@ -247,6 +271,44 @@ func (ps *problems) validateNamespace(at []any, n Namespace) {
 	check("serviceAccounts", accounts)
 	check("limitRanges", limits)
 	check("proxyConfigs", configs)
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		if msgs := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(n.Labels[key])...); len(msgs) > 0 {
+			ps.Add(child(child(at, "labels"), key), "%q is not a label that a namespace can have: %s", key+"="+n.Labels[key], msgs[0])
+		}
+	}
+}
+
+// The parts of a limit of a LimitRange.
+var (
+	limitTypes  = []string{"Container", "Pod", "PersistentVolumeClaim"}
+	limitFields = []string{"type", "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}
+)
+
+// validateLimit checks one limit of a LimitRange.
+func (ps *problems) validateLimit(at []any, v any) {
+	limit, isMap := v.(map[string]any)
+	if !isMap {
+		ps.Add(at, "must be a map with type and default, defaultRequest, max or min, is %s", strict.Describe(v))
+		return
+	}
+	kind, _ := limit["type"].(string)
+	if !slices.Contains(limitTypes, kind) && !strings.Contains(kind, "/") {
+		ps.Add(child(at, "type"), "must be %s, is %q%s", strings.Join(limitTypes, ", "), kind, strict.DidYouMean(kind, limitTypes))
+	}
+	for _, field := range slices.Sorted(maps.Keys(limit)) {
+		amounts, isMap := limit[field].(map[string]any)
+		switch {
+		case !slices.Contains(limitFields, field):
+			ps.Add(child(at, field), "unknown field%s; known fields are %s", strict.DidYouMean(field, limitFields), strings.Join(limitFields, ", "))
+		case field != "type" && limit[field] != nil && !isMap:
+			ps.Add(child(at, field), "must be a map of resources and quantities, such as {cpu: 100m}, is %s", strict.Describe(limit[field]))
+		}
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			if _, err := quantity.Parse(fmt.Sprint(amounts[name])); err != nil {
+				ps.Add(child(child(at, field), name), "must be a quantity such as 100m or 128Mi, is %s", strict.Describe(amounts[name]))
+			}
+		}
+	}
 }
 
 func (ps *problems) validateWorkload(at []any, w WorkloadKind) {
