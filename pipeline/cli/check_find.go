@@ -82,11 +82,18 @@ func withoutRepeated(results, known result.Results) (out result.Results) {
 		})
 	}
 	for _, r := range results {
-		if !isKnown(r) {
+		if !isKnown(r) && !isWarnedTwice(r, results) {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// isWarnedTwice reports whether a warning of the injection is a finding of a rule, too.
+func isWarnedTwice(r result.Result, results result.Results) bool {
+	return r.Tags[result.TagCode] == codeInjectionWarning && r.File != nil && slices.ContainsFunc(results, func(other result.Result) bool {
+		return other.Message == r.Message && other.Tags[result.TagCode] != codeInjectionWarning && other.File != nil && *other.File == *r.File
+	})
 }
 
 // overlaysOf finds the kustomizations around the files, and the options that their check needs. Only the injection

@@ -52,6 +52,9 @@ func TestKustomizeErrorsNameFileLineAndField(t *testing.T) {
 		{base + "patches:\n- patch: '[{op: remove, path: /a}]'\n", "", "patches[0]: a JSON patch needs a target, such as {kind: Deployment, name: web}"},
 		{"resources:\n- ../base\n-\n", "", "ov/kustomization.yaml:3: resources[1]: has no value; remove the dash, or name a file"},
 		{"resources: [https://a.example/b?ref=v1]\n", "", "line 1: found a question mark in an unquoted scalar of a flow collection; put it in quotes"},
+		{base + "labels:\n- pairs: {app: a b}\n", "", `ov/kustomization.yaml:3: labels[0].pairs.app: "a b" is not the value of a label`},
+		{base + "commonLabels: {a/b/c: x}\n", "", `ov/kustomization.yaml:2: commonLabels["a/b/c"]: "a/b/c" is not the name of a label`},
+		{base + "namespace: Shop_1\n", "", `ov/kustomization.yaml:2: namespace: "Shop_1" is not the name of a namespace`},
 		{"resources:\n- ../base\n images:\n- name: a\n", "", "line 3: mapping values are not allowed here; is the line indented as its neighbours"},
 	} {
 		t.Chdir(t.TempDir())
@@ -86,6 +89,25 @@ func TestTargetOfAPatchThatSelectsNothing(t *testing.T) {
 		writeFiles(t, overlayOf(patches+text))
 		_, stderr := ok(t, "", "render", "--pipelines", "pl", "--source", "src")
 		if want == "" && strings.Contains(stderr, "no object is selected") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: want %q\n%s", text, want, stderr)
+		}
+	}
+}
+
+// TestImageThatNoObjectHas: kustomize is silent about it, too.
+func TestImageThatNoObjectHas(t *testing.T) {
+	const name = "example.com/web"
+	for text, want := range map[string]string{
+		"images: [{name: " + name + "x, newTag: '2'}]":                                              "warning: ov/kustomization.yaml:2: images[0].name: no object has the image " + name + "x, so that the entry changes nothing",
+		"images: [{name: " + name + ", newTag: '2'}]":                                               "",
+		"images: [{name: " + name + ", newName: registry.corp/a}]":                                  "",
+		"images: [{name: " + name + ", newName: b}, {name: b, newName: c}]":                         "",
+		"commonLabels: {cluster: '${CLUSTER}'}\nimages: [{name: " + name + ", digest: 'sha256:0'}]": "",
+	} {
+		t.Chdir(t.TempDir())
+		writeFiles(t, overlayOf("resources: [../base]\n"+text+"\n"))
+		_, stderr := ok(t, "", "render", "--pipelines", "pl", "--source", "src")
+		if want == "" && strings.Contains(stderr, "changes nothing") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: want %q\n%s", text, want, stderr)
 		}
 	}

@@ -51,6 +51,8 @@ func TestParseRefuses(t *testing.T) {
 		"path leaves tree":                  {"path: apps/shop", "path: ../shop", `line 7: spec.build.path: must not leave the tree`},
 		"absolute path":                     {"path: apps/shop", "path: /etc", `spec.build.path: must be relative`},
 		"credentials in URL":                {"https://git.example.com", "https://u:p@git.example.com", "must not contain credentials"},
+		"space in URL":                      {"https://git.example.com/config.git", "https://git.example.com/my config.git", "must not contain a space; remove it, or write it as %20"},
+		"label with a space":                {"metadata: {", "metadata: {labels: {cluster: eu west}, ", `metadata.labels.cluster: cluster="eu west" is not a label`},
 		"file URL":                          {"https://git.example.com/config.git", "file:///etc", "must start with https://"},
 		"branch missing":                    {"git: {branch: rendered}", "git: {path: x}", "line 11: spec.publish[0].git.branch: must be given"},
 		"own branch":                        {"git: {branch: rendered}", "git: {branch: main}", "is the source's own branch"},

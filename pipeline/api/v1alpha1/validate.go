@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/prerig/prerig/fn/quantity"
 	"github.com/prerig/prerig/internal/lazyregexp"
@@ -99,6 +100,12 @@ func (p *RenderPipeline) Validate() error {
 	v.checkName("metadata.name", p.Metadata.Name)
 	if p.Metadata.Namespace != "" {
 		v.checkName("metadata.namespace", p.Metadata.Namespace)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Metadata.Labels)) {
+		value := p.Metadata.Labels[name]
+		if len(validation.IsQualifiedName(name)) > 0 || strings.ContainsAny(value, " \t\r\n") {
+			v.addError("metadata.labels."+name, "%s=%q is not a label: it has letters, digits, '-', '_' and '.', and no space", name, value)
+		}
 	}
 	v.checkSources(p)
 	v.checkBuild(p.Spec.Build)

@@ -59,7 +59,11 @@ func (b *kustomizeBuild) render(ctx context.Context, at string) ([]fn.Item, erro
 	}
 	b.response.Results = append(b.response.Results, files.leftOut.results()...)
 	if !b.request.Review {
-		b.response.Results = append(b.response.Results, unmatchedTargets(files, at, objects.Resources())...)
+		mistakes, err := silentMistakes(files, at, objects.Resources())
+		if err != nil {
+			return nil, err
+		}
+		b.response.Results = append(b.response.Results, mistakes...)
 	}
 	return b.resourceItems(files, objects.Resources())
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/strict"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // patchTarget is the target of a patch, which selects objects by regular expressions.
@@ -41,9 +40,7 @@ type patchedObject struct{ kind, name string }
 // unmatchedTargets returns a warning for each patch whose target selects nothing, on which kustomize is silent. An object may have another
 // name on the way to the result, so that a target counts as unmatched only if neither a file nor the result has a name like it.
 // Components are left out: they are made for several kustomizations, and not every one has all objects.
-func unmatchedTargets(files tree.Reader, at string, objects []*resource.Resource) []result.Result {
-	p := &patchTargets{kustomizeExplainer: kustomizeExplainer{files: files, seen: map[string]bool{}, objects: map[string][]string{}}}
-	p.collect(path.Clean(at))
+func (p *patchTargets) unmatchedTargets(objects []*resource.Resource) []result.Result {
 	var built []patchedObject
 	if len(p.targets) > 0 {
 		for _, o := range objects {

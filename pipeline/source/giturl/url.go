@@ -96,6 +96,9 @@ func Check(raw string) (problems []string) {
 	if shortRule.MatchString(raw) {
 		return nil
 	}
+	if strings.ContainsAny(raw, " \t\r\n") {
+		return []string{"must not contain a space; remove it, or write it as %20"}
+	}
 	u, err := Parse(raw)
 	if err != nil || u.Short || !slices.Contains([]string{"https", "http", "ssh"}, u.Scheme) {
 		return []string{"must start with https://, http:// or ssh://, or be of the form user@host:path"}
