@@ -106,7 +106,7 @@ func (s *MutatingSet) AddPolicy(object map[string]any) []Problem {
 		problems = p.findReads(s.set.cluster.Minor)
 	}
 	if len(problems) == 0 {
-		p.evaluator, problems = p.compile(s.set.cluster.Minor)
+		p.evaluator, problems = p.compile(s.set.cluster.Minor, s.objects.fresh)
 	}
 	if len(problems) == 0 {
 		s.policies[read.Name] = p
@@ -190,7 +190,7 @@ func (p *mutatingPolicy) findReads(minor uint) []Problem {
 
 // compile compiles the policy as the API server does (source: compilePolicy in
 // pkg/admission/plugin/policy/mutating/compilation.go of k8s.io/apiserver).
-func (p *mutatingPolicy) compile(minor uint) (mutating.PolicyEvaluator, []Problem) {
+func (p *mutatingPolicy) compile(minor uint, fresh *freshPod) (mutating.PolicyEvaluator, []Problem) {
 	spec := &p.Spec
 	compiler, err := cel.NewCompositedCompiler(environmentOf(minor))
 	if err != nil {
@@ -212,10 +212,10 @@ func (p *mutatingPolicy) compile(minor uint) (mutating.PolicyEvaluator, []Proble
 		switch text, field := mutationExpression(m); field {
 		case "jsonPatch":
 			compiled := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: text}, options, environment.StoredExpressions)
-			out.Mutators = append(out.Mutators, patch.NewJSONPatcher(compiled))
+			out.Mutators = append(out.Mutators, newJSONPatcher(compiled, fresh))
 		case "applyConfiguration":
 			compiled := compiler.CompileMutatingEvaluator(&patch.ApplyConfigurationCondition{Expression: text}, options, environment.StoredExpressions)
-			out.Mutators = append(out.Mutators, patch.NewApplyConfigurationPatcher(compiled))
+			out.Mutators = append(out.Mutators, newApplyPatcher(compiled, fresh))
 		}
 	}
 	return out, nil

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 )
@@ -53,10 +54,11 @@ type objectInterfaces struct {
 
 	resources runtime.EquivalentResourceMapper
 	defaulter Defaulter
+	fresh     *freshPod
 }
 
 func newObjectInterfaces(resources runtime.EquivalentResourceMapper, defaulter Defaulter) objectInterfaces {
-	return objectInterfaces{Scheme: scheme.Scheme, resources: resources, defaulter: defaulter}
+	return objectInterfaces{Scheme: scheme.Scheme, resources: resources, defaulter: defaulter, fresh: &freshPod{}}
 }
 
 // GetObjectCreater returns what makes objects.
@@ -86,6 +88,15 @@ func (o objectInterfaces) Convert(in, out, context any) error {
 	return o.Scheme.Convert(in, out, context)
 }
 
+// ConvertToVersion returns a copy of an object in a version. A pod that a patch has just made needs no copy.
+func (o objectInterfaces) ConvertToVersion(in runtime.Object, to runtime.GroupVersioner) (runtime.Object, error) {
+	if made := o.fresh.Pod; made != nil && in == runtime.Object(made) {
+		o.fresh.Pod = nil
+		return made, nil
+	}
+	return o.Scheme.ConvertToVersion(in, to)
+}
+
 // typeConverters have the types of all kinds for ApplyConfiguration. They are those of the newest version.
 type typeConverters struct{}
 
@@ -96,8 +107,19 @@ func (*typeConverters) GetTypeConverter(kind schema.GroupVersionKind) managedfie
 	if !scheme.Scheme.Recognizes(kind) {
 		return nil
 	}
-	return builtInTypes()
+	return lateTypes{}
 }
+
+// lateTypes are the types of all kinds, which are read when they are first used.
+type lateTypes struct{}
+
+// ObjectToTyped returns an object with its type.
+func (lateTypes) ObjectToTyped(o runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	return builtInTypes().ObjectToTyped(o, options...)
+}
+
+// TypedToObject returns the object of a typed value.
+func (lateTypes) TypedToObject(v *typed.TypedValue) (runtime.Object, error) { return builtInTypes().TypedToObject(v) }
 
 // Run does nothing: the types never change.
 func (*typeConverters) Run(context.Context) {}
