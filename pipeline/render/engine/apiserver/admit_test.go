@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/policies"
 )
 
 // documentsOf returns the documents of a text.
@@ -228,6 +229,39 @@ func TestTheOrderDecidesTheReason(t *testing.T) {
 		named := slices.ContainsFunc(got.Missing, func(m string) bool { return strings.HasSuffix(m, "it decides why the pod is rejected") })
 		if got.Rejected == "" || named != c.named {
 			t.Errorf("%s: rejected %q, not known: %q", name, got.Rejected, got.Missing)
+		}
+	}
+}
+
+// TestTheOrderDecidesTheReasonAfterWebhooks has two policies fail in the second round alone, because of what the mesh's webhook adds: the
+// API server names either of them (seed 21 of the comparison with Kubernetes 1.34).
+func TestTheOrderDecidesTheReasonAfterWebhooks(t *testing.T) {
+	t.Parallel()
+	istio, _ := policies.Get("istio")
+	fails := `"sidecar.istio.io/status" in object.metadata.?annotations.orValue({}) ? object.metadata.labels["absent"] == "" : true`
+	condition := "  reinvocationPolicy: Never\n  matchConditions: [{name: some, expression: '" + fails + "'}]"
+	namespace := "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {istio-injection: enabled}}}\n---\n"
+	for n, want := range map[int]bool{1: false, 2: true} {
+		cluster := namespace
+		for i := range n {
+			cluster += mutating(string(rune('a'+i)), condition, `[JSONPatch{op: "add", path: "/metadata/labels/n`+string(rune('a'+i))+`", value: "1"}]`)
+		}
+		request := &render.AdmitRequest{Catalog: documentsOf(t, "cluster.yaml", cluster)}
+		request.Options.KubernetesVersion = "1.34"
+		request.Groups = []render.AdmitGroup{{Documents: documentsOf(t, "k8s.yaml", plainPod), Policies: [][]byte{istio}}}
+		admitted, err := Admit(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := admitted.Pods[0]
+		if !strings.Contains(pod.Rejected, "policy 'a'") {
+			t.Errorf("%d policies: rejected: %q", n, pod.Rejected)
+		}
+		named := slices.ContainsFunc(pod.Missing, func(text string) bool {
+			return strings.HasPrefix(text, "the order of") && strings.HasSuffix(text, "decides why the pod is rejected")
+		})
+		if named != want {
+			t.Errorf("%d policies: not known: %q", n, pod.Missing)
 		}
 	}
 }

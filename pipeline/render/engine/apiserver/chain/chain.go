@@ -84,8 +84,10 @@ type Admission struct {
 	Ordered bool
 
 	policies *policy.Mutation
-	reversed bool // takes what has no fixed order in the opposite order
-	again    bool // the API server runs a second round
+	reversed bool        // takes what has no fixed order in the opposite order
+	again    bool        // the API server runs a second round
+	first    *corev1.Pod // the pod as it was at the beginning, if orders are compared
+	called   bool        // a webhook has changed the pod
 }
 
 // New returns the admission of a pod with the API server's defaults. The request is not changed.
@@ -115,13 +117,12 @@ func (a *Admission) reject(step string, err error) {
 
 // Mutate runs the plugins and policies that come before webhooks.
 func (a *Admission) Mutate(ctx context.Context) {
-	var first *corev1.Pod
 	if a.checksOrder() {
-		first = a.Pod.DeepCopy()
+		a.first = a.Pod.DeepCopy()
 	}
 	a.mutate(ctx)
-	if first != nil {
-		a.compareOrders(ctx, first)
+	if a.first != nil {
+		a.compareOrders(ctx, a.first)
 	}
 }
 
@@ -136,20 +137,38 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 	if len(a.cluster.LimitRanges[a.request.Namespace]) < 2 && single {
 		return
 	}
-	outcomes := []*Admission{finishOrder(ctx, a), runOrder(ctx, a, first, true)}
-	if outcomes[0] == nil {
-		outcomes[0] = runOrder(ctx, a, first, false)
+	outcome := finishOrder(ctx, a)
+	if outcome == nil {
+		outcome = runOrder(ctx, a, first, false)
 	}
-	if (outcomes[0].Rejected == "") != (outcomes[1].Rejected == "") {
-		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides whether the pod is rejected")
-		return
+	a.nameOrder(outcome, runOrder(ctx, a, first, true))
+}
+
+// compareSecondRounds runs both rounds in the opposite order, with the pod that webhooks have made between them, and names what the order
+// decides. compareOrders does so without webhooks.
+func (a *Admission) compareSecondRounds(ctx context.Context, called *corev1.Pod) {
+	one := &Admission{cluster: a.cluster, request: a.request, Pod: a.first.DeepCopy(), reversed: true, Ordered: true, Seen: a.Seen}
+	one.mutate(ctx)
+	if one.Rejected != "" {
+		return // the first round rejects it, which is named
 	}
-	if outcomes[0].Rejected != outcomes[1].Rejected { // the first one that rejects is the reason
-		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides why the pod is rejected")
-		return
-	}
-	for _, what := range orderDecides(outcomes[0].Pod, outcomes[1].Pod) {
-		a.lack("the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides %s", what)
+	*one.Pod, one.again = *called.DeepCopy(), true
+	one.Again(ctx)
+	a.nameOrder(a, one)
+}
+
+// nameOrder names in what the outcomes of two orders differ.
+func (a *Admission) nameOrder(outcome, reversed *Admission) {
+	const text = "the order of LimitRanges and MutatingAdmissionPolicies, which the API server does not fix: it decides "
+	switch {
+	case (outcome.Rejected == "") != (reversed.Rejected == ""):
+		a.lack(text + "whether the pod is rejected")
+	case outcome.Rejected != reversed.Rejected: // the first one that rejects is the reason
+		a.lack(text + "why the pod is rejected")
+	default:
+		for _, what := range orderDecides(outcome.Pod, reversed.Pod) {
+			a.lack("%s", text+what)
+		}
 	}
 }
 
@@ -237,7 +256,7 @@ func (a *Admission) runPolicies(ctx context.Context) {
 // changes the pod.
 func (a *Admission) Webhook(pod *corev1.Pod) {
 	if !equality.Semantic.DeepEqual(a.Pod, pod) {
-		a.again = true
+		a.again, a.called = true, true
 	}
 	*a.Pod = *pod
 }
@@ -253,7 +272,11 @@ func (a *Admission) Again(ctx context.Context) bool {
 	}
 	a.Trace.round(2)
 	a.mutate(ctx)
-	return !equality.Semantic.DeepEqual(before, a.Pod)
+	changed := !equality.Semantic.DeepEqual(before, a.Pod)
+	if a.first != nil && a.called && (changed || a.Rejected != "") { // steps that change nothing change nothing in any order
+		a.compareSecondRounds(ctx, before)
+	}
+	return changed
 }
 
 // Finish makes of the pod what the API server stores, and runs the plugins that validate.
