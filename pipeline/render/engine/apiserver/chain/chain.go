@@ -144,6 +144,17 @@ func (a *Admission) compareOrders(ctx context.Context, first *corev1.Pod) {
 	a.nameOrder(outcome, runOrder(ctx, a, first, true))
 }
 
+// ordersMatter reports whether an order may decide the outcome of the second round: steps that change nothing change nothing in any order.
+func (a *Admission) ordersMatter(changed bool) bool {
+	switch {
+	case a.Rejected != "":
+		return true
+	case !changed:
+		return false
+	}
+	return len(a.cluster.LimitRanges[a.request.Namespace]) > 1 || a.policies != nil && a.policies.Patched()
+}
+
 // compareSecondRounds runs both rounds in the opposite order, with the pod that webhooks have made between them, and names what the order
 // decides. compareOrders does so without webhooks.
 func (a *Admission) compareSecondRounds(ctx context.Context, called *corev1.Pod) {
@@ -174,6 +185,9 @@ func (a *Admission) nameOrder(outcome, reversed *Admission) {
 
 // orderDecides returns what differs between the outcomes of two orders: the fields, or otherwise the order of list elements.
 func orderDecides(outcome, reversed *corev1.Pod) (out []string) {
+	if reflect.DeepEqual(outcome, reversed) {
+		return nil
+	}
 	one, other := Map(outcome), Map(reversed)
 	for _, c := range fields.Differences(one, other) {
 		out = append(out, c.Path)
@@ -273,7 +287,7 @@ func (a *Admission) Again(ctx context.Context) bool {
 	a.Trace.round(2)
 	a.mutate(ctx)
 	changed := !equality.Semantic.DeepEqual(before, a.Pod)
-	if a.first != nil && a.called && (changed || a.Rejected != "") { // steps that change nothing change nothing in any order
+	if a.first != nil && a.called && a.ordersMatter(changed) {
 		a.compareSecondRounds(ctx, before)
 	}
 	return changed

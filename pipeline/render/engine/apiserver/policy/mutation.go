@@ -62,6 +62,7 @@ type Mutation struct {
 	attributes admission.Attributes
 	reversed   bool
 	applied    map[string]bool // the policies, bindings and parameters that were evaluated
+	patched    bool            // a mutation was evaluated in this round
 	pending    *By             // the mutation whose outcome is not observed yet
 	before     runtime.Object
 }
@@ -76,6 +77,7 @@ func (s *MutatingSet) NewMutation(r *request.Request, pod *corev1.Pod, reversed 
 
 // Run evaluates the policies once. Its error is the API server's reason for rejecting the pod.
 func (m *Mutation) Run(ctx context.Context) error {
+	m.patched = false
 	var hooks []mutating.PolicyHook
 	for _, name := range m.set.names() {
 		hooks = append(hooks, m.hooksOf(m.set.policies[name])...)
@@ -100,6 +102,9 @@ func (m *Mutation) Run(ctx context.Context) error {
 
 // Applied returns how many policies, by their bindings and parameters, were evaluated. With several of them the order may count.
 func (m *Mutation) Applied() int { return len(m.applied) }
+
+// Patched reports whether a mutation was evaluated in the last round.
+func (m *Mutation) Patched() bool { return m.patched }
 
 // WantsReinvocation reports whether the API server runs a second round.
 func (m *Mutation) WantsReinvocation() bool {
@@ -215,6 +220,7 @@ type observedPatcher struct {
 // Patch applies the mutation.
 func (p observedPatcher) Patch(ctx context.Context, r patch.Request, budget int64) (runtime.Object, error) {
 	before := r.VersionedAttributes.VersionedObject.Object()
+	p.of.patched = true
 	p.of.observed(before)
 	p.of.set.defaulter.before = before
 	if p.of.Observe != nil {
