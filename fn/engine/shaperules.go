@@ -112,8 +112,15 @@ func (r *shapeRun) selectors() (text string, configured bool) {
 	var all []any
 	for _, pl := range r.plans {
 		c := pl.istio.Config()
-		all = append(all, c.NeverInjectSelector, c.AlwaysInjectSelector, pl.policy.Spec.Istio.Webhooks, r.cluster.webhooks)
+		all = append(all, c.NeverInjectSelector, c.AlwaysInjectSelector, pl.policy.Spec.Istio.Webhooks)
 		configured = configured || len(pl.proxyConfigs(r.cluster)) > 0
+	}
+	for _, c := range r.cluster.webhooks {
+		hooks, _ := c["webhooks"].([]any)
+		for _, hook := range hooks {
+			fields, _ := hook.(map[string]any) // beside them, a configuration has labels of its own, and those of certificates
+			all = append(all, fields["objectSelector"], fields["namespaceSelector"], fields["matchConditions"])
+		}
 	}
 	out, err := json.Marshal(all)
 	return string(out), configured || err != nil

@@ -38,24 +38,28 @@ type alikeness struct {
 	pinned       map[shape.Field]bool
 	pinnedLabels map[string]bool
 	// facts are what is known of each namespace, beside its name.
-	facts map[string]string
-	// bounds are the amounts of LimitRanges, with which those of pods are compared, and sums reports whether the latter are added up. least and
-	// most are the closest bounds of each resource outside of which a pod is rejected.
-	bounds      []resource.Quantity
-	sums        bool
-	least, most map[string]resource.Quantity
+	facts map[string]*namespaceFacts
 	// count is how many workloads have made-up values.
 	count int
 	// always has each workload admitted in both ways.
 	always bool
 }
 
+// namespaceFacts are all that steps read of a namespace, beside its name.
+type namespaceFacts struct {
+	text string
+	// bounds are the amounts of LimitRanges, with which those of pods are compared, and sums reports whether the latter are added up. least and
+	// most are the closest bounds of each resource outside of which a pod is rejected.
+	bounds      []resource.Quantity
+	sums        bool
+	least, most map[string]resource.Quantity
+}
+
 // newAlikeness returns what finds workloads that are alike. Its scanner is nil where each is to be admitted by itself.
 func newAlikeness(p *prediction, group *admitGroup) *alikeness {
 	a := &alikeness{
-		prediction: p, admitGroup: group, touches: &policy.Touches{}, facts: map[string]string{}, always: sharesAlways(),
+		prediction: p, admitGroup: group, touches: &policy.Touches{}, facts: map[string]*namespaceFacts{}, always: sharesAlways(),
 		pinned: map[shape.Field]bool{}, pinnedLabels: map[string]bool{},
-		least: map[string]resource.Quantity{}, most: map[string]resource.Quantity{},
 	}
 	if len(group.candidates) == 0 {
 		return a
@@ -73,51 +77,49 @@ func newAlikeness(p *prediction, group *admitGroup) *alikeness {
 	// The reasons name containers in paths, and objects of namespaces with their places.
 	a.pinned[shape.Container] = p.why
 	a.pinned[shape.Namespace] = p.why || a.touches.Namespace
-	a.readBounds(p.chain)
 	return a
 }
 
 // readBounds notes what amounts of pods are compared with.
-func (a *alikeness) readBounds(c *chain.Cluster) {
-	a.sums = len(c.Quotas) > 0
+func (f *namespaceFacts) readBounds(ranges []chain.LimitRange, quotas int) {
+	f.sums = quotas > 0
+	f.least, f.most = map[string]resource.Quantity{}, map[string]resource.Quantity{}
 	add := func(lists ...corev1.ResourceList) {
 		for _, list := range lists {
-			a.bounds = slices.AppendSeq(a.bounds, maps.Values(list))
+			f.bounds = slices.AppendSeq(f.bounds, maps.Values(list))
 		}
 	}
-	for _, ranges := range c.LimitRanges {
-		for _, one := range ranges {
-			add(one.Requests, one.Limits)
-			for _, item := range one.Items {
-				a.sums = a.sums || item.Type == corev1.LimitTypePod || len(item.MaxLimitRequestRatio) > 0
-				add(item.Min, item.Max, item.Default, item.DefaultRequest)
-				a.readRejected(item)
-			}
+	for _, one := range ranges {
+		add(one.Requests, one.Limits)
+		for _, item := range one.Items {
+			f.sums = f.sums || item.Type == corev1.LimitTypePod || len(item.MaxLimitRequestRatio) > 0
+			add(item.Min, item.Max, item.Default, item.DefaultRequest)
+			f.readRejected(item)
 		}
 	}
-	slices.SortFunc(a.bounds, func(x, y resource.Quantity) int { return x.Cmp(y) })
-	a.bounds = slices.CompactFunc(a.bounds, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
+	slices.SortFunc(f.bounds, func(x, y resource.Quantity) int { return x.Cmp(y) })
+	f.bounds = slices.CompactFunc(f.bounds, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 // readRejected notes which amounts are rejected.
-func (a *alikeness) readRejected(item corev1.LimitRangeItem) {
+func (f *namespaceFacts) readRejected(item corev1.LimitRangeItem) {
 	for name, q := range item.Min {
-		if known, ok := a.least[string(name)]; !ok || q.Cmp(known) > 0 {
-			a.least[string(name)] = q
+		if known, ok := f.least[string(name)]; !ok || q.Cmp(known) > 0 {
+			f.least[string(name)] = q
 		}
 	}
 	for name, q := range item.Max {
-		if known, ok := a.most[string(name)]; !ok || q.Cmp(known) < 0 {
-			a.most[string(name)] = q
+		if known, ok := f.most[string(name)]; !ok || q.Cmp(known) < 0 {
+			f.most[string(name)] = q
 		}
 	}
 }
 
 // mayReject reports whether a pod may be rejected for an amount of a resource. The API server names equal amounts once.
-func (a *alikeness) mayReject(name, amount string) bool {
+func (f *namespaceFacts) mayReject(name, amount string) bool {
 	q, err := resource.ParseQuantity(amount)
-	least, hasLeast := a.least[name]
-	most, hasMost := a.most[name]
+	least, hasLeast := f.least[name]
+	most, hasMost := f.most[name]
 	return err != nil || hasLeast && q.Cmp(least) < 0 || hasMost && q.Cmp(most) > 0
 }
 
@@ -143,10 +145,11 @@ func (a *alikeness) keyOf(doc *manifest.Document) *seen {
 	namespace := a.namespaceOf(s)
 	a.scanner.AddAccount(s)
 	account, ok := a.accountFacts(namespace, cmp.Or(s.Account, "default"))
-	if !ok || !a.addSlots(out, s, doc.Text()) {
+	facts := a.factsOf(namespace)
+	if !ok || !a.addSlots(out, s, doc.Text(), facts) {
 		return nil
 	}
-	s.Key = append(append(append(s.Key, marker...), a.namespaceFacts(namespace)...), account...)
+	s.Key = append(append(append(s.Key, marker...), facts.text...), account...)
 	if a.pinned[shape.Namespace] {
 		s.Key = append(append(s.Key, marker...), namespace...)
 	}
@@ -180,10 +183,9 @@ func (a *alikeness) namespaceOf(s *shape.Scan) string {
 	return cmp.Or(a.AdmitGroup.TargetNamespace, s.Namespace, a.AdmitGroup.Namespace, "default")
 }
 
-// namespaceFacts returns what is known of a namespace beside its name: all that steps read of it.
-func (a *alikeness) namespaceFacts(name string) string {
-	known, ok := a.facts[name]
-	if ok {
+// factsOf returns what is known of a namespace.
+func (a *alikeness) factsOf(name string) *namespaceFacts {
+	if known := a.facts[name]; known != nil {
 		return known
 	}
 	c := a.chain
@@ -194,10 +196,11 @@ func (a *alikeness) namespaceFacts(name string) string {
 		own = nameless
 	}
 	text, err := json.Marshal([]any{own, c.LimitRanges[name], c.Quotas[name]})
-	known = string(text)
+	known := &namespaceFacts{text: string(text)}
 	if err != nil {
-		known = strconv.Quote(name)
+		known.text = strconv.Quote(name)
 	}
+	known.readBounds(c.LimitRanges[name], len(c.Quotas[name]))
 	a.facts[name] = known
 	return known
 }
@@ -230,7 +233,7 @@ func (a *alikeness) accountFacts(namespace, name string) (string, bool) {
 }
 
 // addSlots adds to the key what steps read of the values in slots.
-func (a *alikeness) addSlots(out *seen, s *shape.Scan, text string) bool {
+func (a *alikeness) addSlots(out *seen, s *shape.Scan, text string, facts *namespaceFacts) bool {
 	out.fixed = map[int]bool{}
 	for _, slot := range s.Slots {
 		v := s.Values[slot.Value]
@@ -243,9 +246,9 @@ func (a *alikeness) addSlots(out *seen, s *shape.Scan, text string) bool {
 			fixed = fixed || !manifest.PlainSafe(v)
 		case shape.Quantity:
 			unit := unitAt(text, slot.End)
-			order, ok := a.orderOf(v + unit)
+			order, ok := facts.orderOf(v + unit)
 			s.Key = append(append(s.Key, marker...), order...)
-			fixed = fixed || !ok || a.mayReject(labelKey(text, slot.Start), v+unit)
+			fixed = fixed || !ok || facts.mayReject(labelKey(text, slot.Start), v+unit)
 			out.values[slot.Value] = v + unit
 		case shape.ObjectLabel, shape.Selected, shape.Label:
 			key := labelKey(text, slot.Start)
@@ -272,16 +275,16 @@ func unitAt(text string, end int) string {
 
 // orderOf returns how an amount compares with the bounds. It returns false for one that no other amount can take the place of: where amounts are
 // added up, for one of the bounds, and for one that the API server writes in another way.
-func (a *alikeness) orderOf(text string) (string, bool) {
+func (f *namespaceFacts) orderOf(text string) (string, bool) {
 	q, err := resource.ParseQuantity(text)
-	if err != nil || a.sums || q.String() != text {
+	if err != nil || f.sums || q.String() != text {
 		return "", false
 	}
 	n := 0
-	for n < len(a.bounds) && q.Cmp(a.bounds[n]) > 0 {
+	for n < len(f.bounds) && q.Cmp(f.bounds[n]) > 0 {
 		n++
 	}
-	return strconv.Itoa(n), n == len(a.bounds) || q.Cmp(a.bounds[n]) != 0
+	return strconv.Itoa(n), n == len(f.bounds) || q.Cmp(f.bounds[n]) != 0
 }
 
 // labelKey returns the key of the label whose value begins at an offset; "" where it is not known.

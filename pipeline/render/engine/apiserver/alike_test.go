@@ -104,6 +104,54 @@ func TestAlikeWorkloadsHaveOneShape(t *testing.T) {
 	}
 }
 
+// TestCapturedWebhooksDivideNoWorkloads: the labels of a captured configuration, such as app, are not those of pods. A selector's are.
+func TestCapturedWebhooksDivideNoWorkloads(t *testing.T) {
+	t.Parallel()
+	istio, _ := policies.Get("istio")
+	configuration := func(labels, selected string) string {
+		return `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: istio-sidecar-injector, labels: {` + labels + `}}
+webhooks:
+- name: namespace.sidecar-injector.istio.io
+  clientConfig: {service: {name: istiod, namespace: istio-system}, caBundle: YXBwYXBwYXBw}
+  rules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  namespaceSelector: {matchLabels: {istio-injection: enabled}}
+  objectSelector: {matchExpressions: [{key: ` + selected + `, operator: NotIn, values: [web-2]}]}
+  sideEffects: None
+  admissionReviewVersions: [v1]
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: team-1, labels: {istio-injection: enabled}}}
+`
+	}
+	workloads := strings.NewReplacer("team-0", "team-1", "team-2", "team-1").Replace(alikeWorkloads(9))
+	for i := range 9 { // the mesh's templates read the names of containers
+		workloads = strings.Replace(workloads, fmt.Sprintf("name: main-%d\n", i+1), "name: main\n", 1)
+	}
+	for name, c := range map[string]struct {
+		cluster     string
+		least, most int
+	}{
+		"labels of the configuration": {configuration("app: sidecar-injector, tier: a", "sidecar.istio.io/inject"), 1, 2},
+		"a selected label":            {configuration("release: istiod", "app"), 9, 9},
+	} {
+		shapes, shared := shapesOf(admitAlike(t, false, workloads, c.cluster, istio))
+		if shapes < c.least || shapes > c.most || shared != 9 {
+			t.Errorf("%s: %d shapes of %d pods, want %d to %d of 9", name, shapes, shared, c.least, c.most)
+		}
+	}
+}
+
+// TestLimitsOfOtherNamespacesDivideNoWorkloads: amounts are added up in one namespace, and not in another.
+func TestLimitsOfOtherNamespacesDivideNoWorkloads(t *testing.T) {
+	t.Parallel()
+	cluster := "{apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: team-0}, spec: {limits: [{type: Pod, max: {cpu: 2}}]}}\n"
+	shapes, shared := shapesOf(admitAlike(t, false, alikeWorkloads(12), cluster))
+	if shapes != 5 || shared != 12 {
+		t.Errorf("%d shapes of %d pods, want 5 of 12: each amount of the team with a limit, and one of the others", shapes, shared)
+	}
+}
+
 // TestPoliciesThatReadAreSeen: each expression reads something that differs between workloads, or does not.
 func TestPoliciesThatReadAreSeen(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func (a *alikeness) makeUp(e *entry) *madeUp {
 		return nil
 	}
 	a.count++
-	text := e.document.Text()
+	text, facts := e.document.Text(), a.factsOf(a.namespaceOf(s))
 	m := &madeUp{values: make([]string, len(s.Values)), touches: a.touches, read: map[int]bool{}, labels: map[string]bool{}}
 	written := slices.Clone(s.Values)
 	for _, slot := range s.Slots {
@@ -63,7 +63,7 @@ func (a *alikeness) makeUp(e *entry) *madeUp {
 		if e.seen.fixed[slot.Value] || m.values[slot.Value] != "" {
 			continue
 		}
-		made, unit := a.madeValue(s, slot, text)
+		made, unit := a.madeValue(s, slot, text, facts)
 		if made == "" || strings.Contains(text, made+unit) {
 			return nil
 		}
@@ -89,7 +89,7 @@ func (a *alikeness) makeUp(e *entry) *madeUp {
 }
 
 // madeValue returns a made-up value for a slot, and the unit that follows it. The value is "" where there is none.
-func (a *alikeness) madeValue(s *shape.Scan, slot shape.Slot, text string) (made, unit string) {
+func (a *alikeness) madeValue(s *shape.Scan, slot shape.Slot, text string, facts *namespaceFacts) (made, unit string) {
 	own := s.Values[slot.Value]
 	switch slot.Field {
 	case shape.Image:
@@ -100,10 +100,10 @@ func (a *alikeness) madeValue(s *shape.Scan, slot shape.Slot, text string) (made
 		return made, ""
 	case shape.Quantity:
 		unit = unitAt(text, slot.End)
-		order, _ := a.orderOf(own + unit)
+		order, _ := facts.orderOf(own + unit)
 		for _, base := range []int{97001, 9701, 971, 97, 11} {
 			made = fmt.Sprint(base + 2*slot.Value)
-			if its, ok := a.orderOf(made + unit); ok && its == order && !strings.Contains(text, made+unit) {
+			if its, ok := facts.orderOf(made + unit); ok && its == order && !strings.Contains(text, made+unit) {
 				return made, unit
 			}
 		}
