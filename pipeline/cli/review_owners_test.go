@@ -34,7 +34,7 @@ func TestReviewOfReplacedApplications(t *testing.T) {
 		"preserved, with a finalizer in the template": {replacedSet("a", "  syncPolicy: {preserveResourcesOnDeletion: true}\n", finalizer),
 			replacedSet("b", "  syncPolicy: {preserveResourcesOnDeletion: true}\n", finalizer), []string{danger}, nil},
 		"by hand": {byHand("a-web", "automated: {}", "resources-finalizer.argocd.argoproj.io"), byHand("b-web", "automated: {}", ""),
-			[]string{strings.TrimSuffix(danger, " at the next sync by hand") + ", unless the new one takes them over first: Deployment shop/web (argocd)"}, []string{"moved, which"}},
+			[]string{strings.TrimSuffix(danger, " at the next sync by hand") + ", unless the new one takes it over first: Deployment shop/web (argocd)"}, []string{"moved, which"}},
 		"by hand, without a finalizer": {byHand("a-web", "", ""), byHand("b-web", "", ""), []string{"moved, which by itself changes nothing"}, []string{"danger: Application"}},
 		"by a set that asks for clusters": {strings.Replace(clustersSet, "{{.name}}\"}\n", "a-{{.name}}\"}\n", 1), strings.Replace(clustersSet, "{{.name}}\"}\n", "b-{{.name}}\"}\n", 1),
 			[]string{"danger: ApplicationSet argocd/fleet names its Applications in another way (a-{{.name}} -> b-{{.name}}): Argo CD deletes those with the former names; what they have deployed goes with them"}, nil},

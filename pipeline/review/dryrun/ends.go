@@ -54,7 +54,7 @@ func (p *Renderer) CompareEnds(ctx context.Context, from string, before,
 	if slices.ContainsFunc(still, func(one Still) bool { return one.Mended }) {
 		c.unseen = "what could not be rendered before is not compared"
 	}
-	moves, replaced := replacements(pairs.Moves, all)
+	moves, replaced := handovers(pairs, all)
 	c.Remarks = append(c.Remarks, replaced...)
 	c.Moves = movesOf(moves, all)
 	c.addUnits(units, notes)
@@ -208,12 +208,13 @@ func (p *Renderer) compareEnd(ctx context.Context, from string, e *endPair, pair
 	}
 	shown := e.build.Before
 	shown = notes.addRenames(e, pairs.Renames, shown)
+	notes.addShared(e, pairs.Shared)
 	target := TargetChange{Target: r.Entry.Key, Against: from}
 	units := p.compareFiles(&target, r, shown, e.build.After)
 	e.markKept(&target, units, notes)
 	notes.addUnits(e, units)
 	if e.after != nil {
-		p.checkUpdates(ctx, &target, r, withoutRenamed(e, pairs.Renames), e.build.After)
+		p.checkUpdates(ctx, &target, r, withoutUnsure(e, pairs), e.build.After)
 		placeInSource(r, target.Findings)
 		if err := publish.CheckFindings(r.Entry.Pipeline.Spec.Gates, target.Findings); err != nil {
 			target.Gate = err.Error()

@@ -108,13 +108,21 @@ func (n objectNotes) addRenames(e *endPair, renames []pairing.Rename, files map[
 	return shown
 }
 
-// withoutRenamed returns the files of the first end without the objects whose names differ: the API server knows them as
-// others.
-func withoutRenamed(e *endPair, renames []pairing.Rename) map[string][]byte {
+// withoutUnsure returns the files of the first end without the objects whose names differ, which the API server knows as
+// others, and without those that two units have, of which the cluster has either.
+func withoutUnsure(e *endPair, pairs pairing.Pairs) map[string][]byte {
 	out := maps.Clone(e.build.Before)
-	for _, rename := range renames {
+	for _, rename := range pairs.Renames {
 		if rename.Build == e.key() {
 			delete(out, rename.Path)
+		}
+	}
+	for _, s := range pairs.Shared {
+		switch {
+		case s.Gained && s.From == e.key():
+			delete(out, s.FromPath)
+		case !s.Gained && s.Build == e.key():
+			delete(out, s.Path)
 		}
 	}
 	return out

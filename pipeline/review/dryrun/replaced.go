@@ -8,59 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/foreign"
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/review/danger"
-	"github.com/prerig/prerig/pipeline/review/pairing"
 )
-
-// replacedApplication is an Application that is deleted, whose objects another one has.
-type replacedApplication struct {
-	build, from, to string
-	manual          bool
-	objects         []string
-}
-
-// replacements divides moves into those that change nothing in the cluster, and those from an Application that is deleted with its
-// finalizer: Argo CD deletes what it has deployed, and the other Application creates it again (controller/appcontroller.go,
-// finalizeApplicationDeletion, of Argo CD 3.5: the live objects with the tracking label or annotation of the Application).
-func replacements(moves []pairing.Move, all []*endPair) (kept []pairing.Move, out []Remark) {
-	ends, remaining := map[string]*endPair{}, map[string]bool{}
-	for _, e := range all {
-		ends[e.key()] = e
-		for _, unit := range unitsOf(e.after) {
-			remaining[unit.Kind+" "+unit.Name] = true
-		}
-	}
-	var found []*replacedApplication
-	for _, m := range moves {
-		from, to := ends[m.From].unitOf(m.FromPath, false), ends[m.To].unitOf(m.ToPath, true)
-		isReplaced := from != nil && to != nil && from.Kind == "Application" && from.Outlived == "" &&
-			!remaining[from.Kind+" "+from.Name] && !hasSyncOption(ends[m.To].build.After[m.ToPath], "Delete=false")
-		if !isReplaced {
-			kept = append(kept, m)
-			continue
-		}
-		i := slices.IndexFunc(found, func(one *replacedApplication) bool { return one.from == from.Name && one.to == to.Name })
-		if i < 0 {
-			i = len(found)
-			found = append(found, &replacedApplication{build: m.To, from: from.Name, to: to.Name, manual: to.Manual})
-		}
-		ref := result.ResourceRef{Kind: m.Object.Kind, Namespace: m.Object.Namespace, Name: m.Object.Name}
-		found[i].objects = append(found[i].objects, ref.String())
-	}
-	for _, one := range found {
-		text := fmt.Sprintf("danger: Application %s is deleted with a finalizer, and Application %s is in its place: Argo CD deletes %s, and creates %s again",
-			one.from, one.to, countWithNoun(len(one.objects), "object"), map[bool]string{true: "it", false: "them"}[len(one.objects) == 1])
-		if one.manual {
-			text += " at the next sync by hand"
-		}
-		out = append(out, Remark{Kind: RemarkReplaced, Pipeline: one.build, Objects: one.objects,
-			Text: text + ", unless the new one takes them over first: " + foreign.List(one.objects, shownObjects)})
-	}
-	return kept, out
-}
 
 func unitsOf(r *Result) []render.Unit {
 	if response := r.Response(); response != nil {

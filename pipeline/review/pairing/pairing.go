@@ -36,10 +36,20 @@ type Rename struct {
 	Build, Path, From, To string
 }
 
+// Shared is an object of one cluster that two builds or units have at the second end, and one of them had before.
+type Shared struct {
+	Object gate.Identity
+	// Build and Path are those of the other one: From and FromPath have lost the object, or have it from now on.
+	Build, Path, From, FromPath string
+	// Gained reports whether From has it from now on.
+	Gained bool
+}
+
 // Pairs are the results.
 type Pairs struct {
 	Moves   []Move
 	Renames []Rename
+	Shared  []Shared
 }
 
 // Pair changes the files of builds so that an object has the same build and path at both ends, those of the second one.
@@ -52,6 +62,7 @@ func Pair(builds []*Build) Pairs {
 	p.pairBuilds(builds)
 	p.matchWithin(builds)
 	p.matchAcross(builds)
+	p.share(builds)
 	for _, m := range p.matched {
 		delete(m[0].build.Before, m[0].path)
 	}
@@ -66,7 +77,8 @@ type pairer struct {
 	pairs         Pairs
 	before, after map[*Build]map[string]*object // what has no partner yet
 	all           [2]map[*Build]map[gate.Identity]bool
-	renamed       map[*Build]*Build // the build that a new one was before
+	holders       [2]map[gate.Identity][]*object // all objects of both ends
+	renamed       map[*Build]*Build              // the build that a new one was before
 	matched       [][2]*object
 }
 
@@ -75,6 +87,12 @@ func (p *pairer) add(b *Build) {
 	old, now := objectsOf(b, b.Before, false), objectsOf(b, b.After, true)
 	if p.all[0] == nil {
 		p.all[0], p.all[1] = map[*Build]map[gate.Identity]bool{}, map[*Build]map[gate.Identity]bool{}
+		p.holders[0], p.holders[1] = map[gate.Identity][]*object{}, map[gate.Identity][]*object{}
+	}
+	for i, objects := range []map[string]*object{old, now} {
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			p.holders[i][objects[name].id] = append(p.holders[i][objects[name].id], objects[name])
+		}
 	}
 	p.all[0][b], p.all[1][b] = identities(old), identities(now)
 	for name, o := range old {
