@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/definitions"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -166,8 +167,13 @@ func (c *checker) checkObject(ctx context.Context, o gate.Object) {
 	if group == operatorOfIstio && !c.published {
 		return
 	}
+	others := c.builtIn.otherVersions(groupKind{group, ref.Kind})
+	if others.product == definitions.Istio {
+		c.addFieldFinding(o, gate.CodeUnservedKind, []any{"apiVersion"}, "Istio has no "+ref.Kind+" of "+ref.APIVersion+others.text())
+		return
+	}
 	c.addFieldFinding(o, gate.CodeUndescribedKind, []any{"kind"},
-		"only the metadata was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+		"only the metadata was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion+others.text())
 	first := len(c.results)
 	c.checkUndescribed(o, group)
 	if !c.published {

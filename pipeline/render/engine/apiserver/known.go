@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -73,6 +74,37 @@ func (b *builtIn) serving(id groupKind, version string) *knownKind {
 		}
 	}
 	return nil
+}
+
+// servedVersions are the versions of a kind that a product serves.
+type servedVersions struct {
+	product  string
+	versions []string
+}
+
+// text continues a sentence about another version.
+func (s servedVersions) text() string {
+	if len(s.versions) == 0 {
+		return ""
+	}
+	return " (" + s.product + " has " + strings.Join(s.versions, ", ") + ")"
+}
+
+// otherVersions returns the versions of a kind that serving was asked for: those of its own product.
+func (b *builtIn) otherVersions(id groupKind) servedVersions {
+	if len(b.found[id]) == 0 {
+		return servedVersions{}
+	}
+	k := b.found[id][0]
+	known := map[string]bool{}
+	for i := range k.all {
+		if d := k.at(i); d != nil {
+			for version := range d.versions {
+				known[version] = true
+			}
+		}
+	}
+	return servedVersions{k.product.Name, slices.Sorted(maps.Keys(known))}
 }
 
 // read returns the definitions of a kind by a product, or nil if it has none. Those of Istio are of the versions that the policies

@@ -58,6 +58,21 @@ spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}
 	}
 }
 
+// TestVersionsThatIstioNeverHad: a cluster has no such kind, and the message names the versions that Istio has.
+func TestVersionsThatIstioNeverHad(t *testing.T) {
+	t.Parallel()
+	got := findingsOf(t, "apiVersion: networking.istio.io/v1\nkind: EnvoyFilter\nmetadata: {name: a}\n---\n"+
+		"apiVersion: helm.toolkit.fluxcd.io/v3\nkind: HelmRelease\nmetadata: {name: b}\n", gate.Options{})
+	for _, want := range []string{
+		"error schema-unserved-kind EnvoyFilter a apiVersion Istio has no EnvoyFilter of networking.istio.io/v1 (istio has v1alpha3)",
+		"warning schema-undescribed-kind HelmRelease b kind", "(flux-helm has v2, v2beta1, v2beta2)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no finding %q in\n%s", want, got)
+		}
+	}
+}
+
 // TestIstiosReleaseIsThePolicys: a field that is new in a release is unknown to an older one.
 func TestIstiosReleaseIsThePolicys(t *testing.T) {
 	t.Parallel()

@@ -119,7 +119,9 @@ func (lateTypes) ObjectToTyped(o runtime.Object, options ...typed.ValidationOpti
 }
 
 // TypedToObject returns the object of a typed value.
-func (lateTypes) TypedToObject(v *typed.TypedValue) (runtime.Object, error) { return builtInTypes().TypedToObject(v) }
+func (lateTypes) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	return builtInTypes().TypedToObject(v)
+}
 
 // Run does nothing: the types never change.
 func (*typeConverters) Run(context.Context) {}
