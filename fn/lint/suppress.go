@@ -40,7 +40,7 @@ func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
 		}
 		for _, pattern := range []string{one.Kind, one.Namespace, one.Name} {
 			if _, err := path.Match(pattern, ""); err != nil {
-				return Severities{}, strict.AtField(fmt.Errorf("reading spec.lint.suppress[%d]: the pattern %q cannot be read", i, pattern), "suppress", i)
+				return Severities{}, strict.AtField(fmt.Errorf("reading spec.lint.suppress[%d]: the pattern %q cannot be read: a [ needs its ], and \\[ is the character itself", i, pattern), "suppress", i)
 			}
 		}
 		if strings.TrimSpace(one.Reason) == "" {

@@ -163,7 +163,10 @@ func (p *yamlParser) parseKey() *yamlNode {
 			p.failUnsure(p.pos, "found properties without a key")
 		}
 	}
-	if c := p.peekByte(0); (c == '-' || c == '?') && isBlankOrEnd(p.peekByte(1)) || c == '|' || c == '>' {
+	if p.peekByte(0) == '?' && isBlankOrEnd(p.peekByte(1)) {
+		p.failUnsure(p.pos, "found a key with a question mark (%s), which is valid YAML, and not edited; write it as a key with a colon", p.remainingText())
+	}
+	if c := p.peekByte(0); c == '-' && isBlankOrEnd(p.peekByte(1)) || c == '|' || c == '>' {
 		p.failUnsure(p.pos, "expected a key and found %s", p.remainingText())
 	}
 	k := p.parseAtom(-1, true)

@@ -85,11 +85,30 @@ func (d *Document) decodeAny() (any, error) {
 
 // wrapError names the file and the line of an error.
 func (d *Document) wrapError(doing string, err error) error {
-	err = atLine(err, d.text, d.line)
+	err = atLine(explainText(err, d.text, d.line), d.text, d.line)
 	if se := asSyntaxError(err); se != nil && d.path != "" {
 		return fmt.Errorf("%s %s:%d: %w", doing, d.path, se.line, &syntaxError{msg: se.msg})
 	}
 	return fmt.Errorf("%s document %d: %w", doing, d.index+1, err)
+}
+
+// explainText returns an error that names what a text is instead of a manifest, where that is known, or a space that is none.
+func explainText(err error, text string, line int) error {
+	if asSyntaxError(err) == nil {
+		return err
+	}
+	start := strings.ToLower(strings.TrimSpace(text[:min(len(text), 100)]))
+	switch {
+	case strings.HasPrefix(start, "version https://git-lfs"):
+		return &syntaxError{line: line, msg: "it is a pointer of Git LFS and not the file itself; fetch that with git lfs pull"}
+	case strings.HasPrefix(start, "<!doctype") || strings.HasPrefix(start, "<html") || strings.HasPrefix(start, "<?xml"):
+		return &syntaxError{line: line, msg: "it is HTML or XML and no manifest; a page of an error may have been saved instead of the file"}
+	}
+	before, _, found := strings.Cut(text, "\u00a0")
+	if found && strings.TrimLeft(before[strings.LastIndexByte(before, '\n')+1:], " ") == "" {
+		return &syntaxError{line: line + strings.Count(before, "\n"), msg: "the line is indented with a non-breaking space (U+00A0); replace it by a space"}
+	}
+	return err
 }
 
 func describeKind(v any) string {

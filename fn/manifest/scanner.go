@@ -26,7 +26,7 @@ func (t *textScanner) failUnsure(off int, format string, args ...any) {
 func (t *textScanner) checkBreaks() {
 	for i := strings.IndexByte(t.src, '\r'); i >= 0; {
 		if i+1 == len(t.src) || t.src[i+1] != '\n' {
-			t.failUnsure(i, "found a carriage return without a line feed")
+			t.failUnsure(i, "found a carriage return without a line feed; save the file with line feeds at the ends of lines (LF)")
 		}
 		j := strings.IndexByte(t.src[i+1:], '\r')
 		if j < 0 {

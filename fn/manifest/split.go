@@ -132,6 +132,9 @@ func textByte(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '
 
 // checkText refuses what is not text.
 func checkText(path string, src []byte) error {
+	if bytes.HasPrefix(src, []byte{0xff, 0xfe, 0, 0}) || bytes.HasPrefix(src, []byte{0, 0, 0xfe, 0xff}) {
+		return newNotTextError(path, src, 0, "the byte order mark of UTF-32; save the file as UTF-8")
+	}
 	if bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) {
 		return newNotTextError(path, src, 0, "the byte order mark of UTF-16; save the file as UTF-8")
 	}
@@ -146,7 +149,7 @@ func checkText(path string, src []byte) error {
 		r, n := utf8.DecodeRune(src[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return newNotTextError(path, src, i, fmt.Sprintf("the byte 0x%02x, which is not UTF-8", src[i]))
+			return newNotTextError(path, src, i, fmt.Sprintf("the byte 0x%02x, which is not UTF-8; save the file as UTF-8", src[i]))
 		case r >= 0x80 && r < 0xa0 && r != 0x85, r == 0xfffe, r == 0xffff:
 			return newNotTextError(path, src, i, fmt.Sprintf("the control character %U", r))
 		}

@@ -120,7 +120,7 @@ func stableField(path, container string) string {
 func Parse(data []byte) (*Baseline, error) {
 	var f file
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
-		return nil, fmt.Errorf("reading the baseline: it is not a file that --write-baseline has written: %w", err)
+		return nil, fmt.Errorf("reading the baseline: it is not a file that --write-baseline has written: %w; write one with prerig check --write-baseline FILE", err)
 	}
 	if f.Version != format {
 		return nil, fmt.Errorf("reading the baseline: its version is %d, and this prerig reads %d; write it again with --write-baseline", f.Version, format)

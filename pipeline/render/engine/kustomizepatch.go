@@ -214,6 +214,9 @@ func (e *kustomizeExplainer) checkReplacements(k *kustomizationFile) error {
 		source, _ := one["source"].(map[string]any)
 		kind, _ := source["kind"].(string)
 		name, _ := source["name"].(string)
+		if field, _ := source["fieldPath"].(string); field != "" && strings.Contains(e.cause, "fieldPath `"+field+"` is missing for replacement source "+kind) {
+			return k.errorAt([]any{"replacements", i, "source", "fieldPath"}, "%s %s has no field %s; correct the path, or set the field in the object", kind, name, field)
+		}
 		if source == nil || !strings.Contains(e.cause, "nothing selected by "+kind) || !strings.Contains(e.cause, name) {
 			continue
 		}
@@ -225,6 +228,9 @@ func (e *kustomizeExplainer) checkReplacements(k *kustomizationFile) error {
 
 // checkGenerators returns an error about the files and texts of generators of ConfigMaps and Secrets.
 func (e *kustomizeExplainer) checkGenerators(k *kustomizationFile) error {
+	if strings.Contains(e.cause, "does not exist; cannot merge or replace") {
+		return e.checkMergedGenerators(k)
+	}
 	if !strings.Contains(e.cause, "loading KV pairs") {
 		return nil
 	}
@@ -235,6 +241,24 @@ func (e *kustomizeExplainer) checkGenerators(k *kustomizationFile) error {
 			if err := e.checkGenerator(k, generator, key, i); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// checkMergedGenerators returns an error about the generator that changes an object which is not there.
+func (e *kustomizeExplainer) checkMergedGenerators(k *kustomizationFile) error {
+	for key, kind := range map[string]string{"configMapGenerator": "ConfigMap", "secretGenerator": "Secret"} {
+		generators, _ := k.top[key].([]any)
+		for i, entry := range generators {
+			generator, _ := entry.(map[string]any)
+			name, _ := generator["name"].(string)
+			behavior, _ := generator["behavior"].(string)
+			if behavior != "merge" && behavior != "replace" || !strings.Contains(e.cause, `"`+name+`"`) || !strings.Contains(e.cause, `"`+kind+`"`) {
+				continue
+			}
+			return k.errorAt([]any{key, i, "behavior"}, "there is no %s %s among the resources to %s%s; add it to resources, or write behavior: create", kind, name,
+				behavior, strict.DidYouMean(name, e.objects[kind]))
 		}
 	}
 	return nil

@@ -205,7 +205,7 @@ func (w *renderWorker) addObject(doc *manifest.Document, source render.Place, in
 		meta = metaOf(value)
 	}
 	if meta.APIVersion == "" || meta.Kind == "" {
-		return fmt.Errorf("reading %s: an object needs apiVersion and kind", doc)
+		return fmt.Errorf("reading %s: an object needs apiVersion and kind; add them, such as apiVersion: v1 and kind: ConfigMap, or leave the file out of the build", doc)
 	}
 	elements, isList, err := doc.Items()
 	if err != nil {

@@ -6,13 +6,16 @@ package live
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -120,6 +123,13 @@ func (k kubeconfig) checkContext() error {
 	if err := wrongServer(used.Cluster, cluster.Server); err != nil {
 		return fmt.Errorf("reading the kubeconfig %s: %w", k.placeOf("clusters", used.Cluster, "cluster", "server"), err)
 	}
+	if list, key, err := wrongCredentials(cluster, raw.AuthInfos[used.AuthInfo]); err != nil {
+		name, below := used.Cluster, "cluster"
+		if list == "users" {
+			name, below = used.AuthInfo, "user"
+		}
+		return fmt.Errorf("reading the kubeconfig %s: %s of the %s %s: %w", k.placeOf(list, name, below, key), key, below, name, err)
+	}
 	return nil
 }
 
@@ -151,13 +161,44 @@ func wrongServer(cluster, server string) error {
 	scheme, _, found := strings.Cut(server, "://")
 	switch {
 	case server == "":
-		return fmt.Errorf("the cluster %s has no server", cluster)
+		return fmt.Errorf("the cluster %s has no server; add server: https://HOST:6443, or correct the name of the key", cluster)
 	case !found:
 		return fmt.Errorf("the server of the cluster %s is %q; it must begin with https://, such as https://%s", cluster, server, server)
 	case scheme != "https" && scheme != "http":
 		return fmt.Errorf("the server of the cluster %s is %q; it must begin with https://", cluster, server)
 	}
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return fmt.Errorf("the server of the cluster %s is %q; it must be https://HOST:PORT", cluster, server)
+	}
+	if port, err := strconv.Atoi(cmp.Or(u.Port(), "443")); err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("the server of the cluster %s is %q; its port must be from 1 to 65535", cluster, server)
+	}
 	return nil
+}
+
+// wrongCredentials returns the key and the error about certificates, keys and tokens that no server accepts.
+func wrongCredentials(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (list, key string, err error) {
+	if data := cluster.CertificateAuthorityData; len(data) > 0 && !isPEM(data) {
+		return "clusters", "certificate-authority-data", errNoPEM
+	}
+	switch {
+	case user == nil:
+	case len(user.ClientCertificateData) > 0 && !isPEM(user.ClientCertificateData):
+		return "users", "client-certificate-data", errNoPEM
+	case len(user.ClientKeyData) > 0 && !isPEM(user.ClientKeyData):
+		return "users", "client-key-data", errNoPEM
+	case strings.ContainsAny(user.Token, " \t\r\n"):
+		return "users", "token", errors.New("the token has a space or a line break in it; write it in one line")
+	}
+	return "", "", nil
+}
+
+var errNoPEM = errors.New("it must be the base64 of a PEM file, which begins with -----BEGIN; copy the whole value again")
+
+func isPEM(data []byte) bool {
+	block, _ := pem.Decode(data)
+	return block != nil
 }
 
 // explain returns the error about a kubeconfig with what a user can do about it.
@@ -189,6 +230,9 @@ func (k kubeconfig) explain(err error) error {
 	case rawErr == nil && k.context == "" && raw.CurrentContext != "" && raw.Contexts[raw.CurrentContext] == nil:
 		return fmt.Errorf("reading the kubeconfig %s: current-context is %q, and it has no such context%s",
 			strings.Join(found, ", "), raw.CurrentContext, otherContexts(raw.CurrentContext, raw))
+	}
+	if wrong := k.checkContext(); wrong != nil {
+		return wrong
 	}
 	return fmt.Errorf("reading the kubeconfig %s: %w", k.place(), err)
 }
