@@ -79,12 +79,12 @@ var valueFormats = []valueFormat{
 	{"global.caAddress", text(isAddress), "HOST:PORT without a scheme, such as istiod.istio-system.svc:15012", nil},
 	{"global.remotePilotAddress", text(feature.IsDomainOrIP), "a host or an IP address, without a scheme and a port", nil},
 	{hookValues + ".injectionURL", text(func(s string) bool { return strings.HasPrefix(s, "https://") && noSpace(s) }), "a URL with https://", nil},
-	{"global.proxy.privileged global.proxy.capNetBindService global.proxy.holdApplicationUntilProxyStarts global.proxy.enableCoreDump global.proxy.startupProbe.enabled global.logAsJson " +
+	{"global.proxy.capNetBindService " + hookValues + ".objectSelector.enabled " + hookValues + ".objectSelector.autoInject", isSwitchText, "true or false", nil},
+	{"global.proxy.privileged global.proxy.holdApplicationUntilProxyStarts global.proxy.enableCoreDump global.proxy.startupProbe.enabled global.logAsJson " +
 		"global.mountMtlsCerts global.nativeNftables global.proxy_init.forceApplyIptables global.multiCluster.enabled global.externalIstiod " +
 		"global.configCluster global.omitSidecarInjectorConfigMap global.operatorManageWebhooks global.configValidation pilot.cni.enabled " +
 		"istio_cni.enabled istio_cni.chained global.istiocni.enabled " + hookValues + ".enableNamespacesByDefault " +
-		hookValues + ".rewriteAppHTTPProbe " + hookValues + ".useLegacySelectors " + hookValues + ".objectSelector.enabled " +
-		hookValues + ".objectSelector.autoInject", isSwitch, "true or false without quotes", nil},
+		hookValues + ".rewriteAppHTTPProbe " + hookValues + ".useLegacySelectors", isSwitch, "true or false without quotes", nil},
 }
 
 // oneWord is the format of a value with a closed set.
@@ -125,6 +125,9 @@ func isSwitch(v any) bool {
 	_, isBool := v.(bool)
 	return isBool
 }
+
+// isSwitchText accepts both texts: istiod has no type for the value, and templates print it.
+func isSwitchText(v any) bool { return isSwitch(v) || v == "true" || v == "false" }
 
 // isTagValue rejects a number with a fraction: 1.10 is 1.1 already.
 func isTagValue(v any) bool {

@@ -54,7 +54,7 @@ func (ps *problems) validate(p *InjectionPolicy) {
 var (
 	istioVersion      = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
 	kubernetesVersion = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
-	clusterName       = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._:/@-]*[A-Za-z0-9])?$`)
+	urlName           = lazyregexp.New(`^[A-Za-z0-9]([A-Za-z0-9._:/@-]*[A-Za-z0-9])?$`)
 	imageDigest       = lazyregexp.New(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 )
 
@@ -98,11 +98,10 @@ func (ps *problems) validateIstio(at []any, i *Istio) {
 		ps.dnsLabel(append(child(at, "revisionTags"), n), tag)
 	}
 	ps.dnsLabel(child(at, "rootNamespace"), i.RootNamespace)
-	if msgs := validation.IsValidLabelValue(i.Network); len(msgs) > 0 {
-		ps.Add(child(at, "network"), "%q is not the value of a label, which it becomes in each pod: at most 63 letters, digits, dots, dashes and underscores", i.Network)
-	}
-	if i.Cluster != "" && !clusterName.MatchString(i.Cluster) {
-		ps.Add(child(at, "cluster"), "%q is not the name of a cluster: letters, digits, and dots, dashes, underscores, slashes and colons between them", i.Cluster)
+	for _, f := range []struct{ key, value string }{{"network", i.Network}, {"cluster", i.Cluster}} {
+		if f.value != "" && !urlName.MatchString(f.value) {
+			ps.Add(child(at, f.key), "%q is not the name of a %s: letters, digits, and dots, dashes, underscores, slashes and colons between them", f.value, f.key)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(i.ProxyEnv)) {
 		if len(validation.IsEnvVarName(name)) > 0 {
