@@ -144,7 +144,14 @@ func withoutDrawn(pod map[string]any) any {
 		delete(metadata, "name")
 	}
 	labels, _ := metadata["labels"].(map[string]any)
-	delete(labels, "pod-template-hash")
+	for _, key := range []string{"pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid", "batch.kubernetes.io/controller-uid"} {
+		delete(labels, key)
+	}
+	for _, key := range []string{"job-name", "batch.kubernetes.io/job-name"} {
+		if job, _ := labels[key].(string); strings.HasSuffix(job, numberBetween["CronJob"]) {
+			delete(labels, key)
+		}
+	}
 	owners, _ := metadata["ownerReferences"].([]any)
 	for _, owner := range owners {
 		delete(owner.(map[string]any), "uid")

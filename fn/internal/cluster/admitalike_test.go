@@ -119,8 +119,19 @@ func controllersPod(t *testing.T, text string) (*unstructured.Unstructured, stri
 	metadata := template["metadata"].(map[string]any)
 	name := workload.GetName() + numberBetween[workload.GetKind()]
 	metadata["generateName"], metadata["namespace"] = name+"-", workload.GetNamespace()
-	if workload.GetKind() == "Deployment" {
-		metadata["labels"].(map[string]any)["pod-template-hash"] = numberBetween["Deployment"][1:]
+	labels := metadata["labels"].(map[string]any)
+	switch workload.GetKind() {
+	case "Deployment":
+		labels["pod-template-hash"] = numberBetween["Deployment"][1:]
+	case "StatefulSet":
+		metadata["name"] = name + "-0"
+		labels["statefulset.kubernetes.io/pod-name"], labels["apps.kubernetes.io/pod-index"] = name+"-0", "0"
+		labels["controller-revision-hash"] = "5d8f7c9b6d"
+	case "DaemonSet":
+		labels["controller-revision-hash"], labels["pod-template-generation"] = "5d8f7c9b6d", "1"
+	case "Job", "CronJob":
+		labels["job-name"], labels["batch.kubernetes.io/job-name"] = name, name
+		labels["controller-uid"], labels["batch.kubernetes.io/controller-uid"] = "0-1-2", "0-1-2"
 	}
 	metadata["ownerReferences"] = []any{map[string]any{
 		"apiVersion": owner.GroupVersion().String(), "kind": owner.Kind, "name": name, "uid": "00000000-0000-0000-0000-000000000000",

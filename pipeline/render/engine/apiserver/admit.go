@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/openapi"
+	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/request"
 	"github.com/prerig/prerig/pipeline/render/gate"
 )
@@ -68,6 +69,7 @@ func Admit(ctx context.Context, asked *render.AdmitRequest) (*render.Admitted, e
 		if p.webhooks, err = newWebhooks(policies[i], known); err != nil {
 			return nil, err
 		}
+		p.addTouches()
 		if err := p.admitGroup(ctx, g, out); err != nil {
 			return nil, err
 		}
@@ -105,6 +107,7 @@ type prediction struct {
 	written  map[kindAndName]gate.Object
 	known    []gate.Object
 	webhooks *webhooks
+	touches  *policy.Touches // what policies and selectors read
 	pods     []*predicted
 	// made is the workload with made-up values whose pods begin; nil for others.
 	made *madeUp
@@ -167,6 +170,18 @@ func (p *prediction) complete(ctx context.Context, called, all []*predicted) err
 	return nil
 }
 
+// addTouches finds what policies and selectors read.
+func (p *prediction) addTouches() {
+	p.touches = &policy.Touches{}
+	p.policies.AddTouches(p.touches)
+	p.chain.Policies.AddTouches(p.touches)
+	for _, c := range p.webhooks.known {
+		for i := range c.Webhooks {
+			p.policies.AddWebhook(p.touches, &c.Webhooks[i])
+		}
+	}
+}
+
 // begin reads a pod, and runs the steps before webhooks.
 func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Template) *predicted {
 	one := &predicted{object: o, template: t, file: t.Pod}
@@ -183,14 +198,26 @@ func (p *prediction) begin(ctx context.Context, o gate.Object, t workload.Templa
 	if one.made = p.made; one.made != nil {
 		one.Seen = p.made.see
 	}
+	p.lackDrawn(one)
 	p.first(ctx, one)
 	return one
+}
+
+// lackDrawn names the labels of the pod whose values only a cluster knows, if a policy or a selector may read them.
+func (p *prediction) lackDrawn(one *predicted) {
+	for _, key := range request.DrawnLabels(one.template.Owner) {
+		if p.touches.Reads([]any{"metadata", "labels", key}) {
+			one.lack("the label " + key + ", whose value the controller draws: a policy or a selector may read it")
+		}
+	}
 }
 
 // first runs the steps before webhooks.
 func (p *prediction) first(ctx context.Context, one *predicted) {
 	if one.trace != nil {
-		one.trace.Record(podParts(one.file), podParts(chain.Map(one.Pod)), chain.Cause{Step: "defaults", Detail: "Kubernetes " + p.server.Minor})
+		created := podParts(createdPod(one))
+		one.trace.Record(podParts(one.file), created, chain.Cause{Step: one.template.Owner.Kind + " controller"})
+		one.trace.Record(created, podParts(chain.Map(one.Pod)), chain.Cause{Step: "defaults", Detail: "Kubernetes " + p.server.Minor})
 	}
 	one.Mutate(ctx)
 }

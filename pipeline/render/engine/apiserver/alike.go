@@ -19,7 +19,6 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/shape"
 	"github.com/prerig/prerig/pipeline/render/engine/apiserver/chain"
-	"github.com/prerig/prerig/pipeline/render/engine/apiserver/policy"
 )
 
 // Workloads whose text differs only in values that the chain copies are admitted once: the pods of the others are put together from the pod of
@@ -33,7 +32,6 @@ type alikeness struct {
 	*admitGroup
 
 	scanner *fn.Alike
-	touches *policy.Touches
 	// pinned are the fields that a policy reads, and pinnedLabels the labels: workloads with different values of them are not alike.
 	pinned       map[shape.Field]bool
 	pinnedLabels map[string]bool
@@ -58,18 +56,11 @@ type namespaceFacts struct {
 // newAlikeness returns what finds workloads that are alike. Its scanner is nil where each is to be admitted by itself.
 func newAlikeness(p *prediction, group *admitGroup) *alikeness {
 	a := &alikeness{
-		prediction: p, admitGroup: group, touches: &policy.Touches{}, facts: map[string]*namespaceFacts{}, always: sharesAlways(),
+		prediction: p, admitGroup: group, facts: map[string]*namespaceFacts{}, always: sharesAlways(),
 		pinned: map[shape.Field]bool{}, pinnedLabels: map[string]bool{},
 	}
 	if len(group.candidates) == 0 {
 		return a
-	}
-	p.policies.AddTouches(a.touches)
-	p.chain.Policies.AddTouches(a.touches)
-	for _, c := range p.webhooks.known {
-		for i := range c.Webhooks {
-			p.policies.AddWebhook(a.touches, &c.Webhooks[i])
-		}
 	}
 	if !a.touches.All {
 		a.scanner = fn.NewAlike(p.webhooks.injector, p.webhooks.cluster)

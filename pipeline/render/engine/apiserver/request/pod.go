@@ -79,6 +79,7 @@ func NewPod(object map[string]any, t workload.Template) map[string]any {
 	if namespace != "" {
 		made["namespace"] = namespace
 	}
+	addByController(made, object, t, name)
 	owner := t.Owner
 	made["ownerReferences"] = []any{map[string]any{
 		"apiVersion": owner.APIVersion, "kind": cmp.Or(makers[owner.Kind], owner.Kind), "name": name, "uid": "", "controller": true, "blockOwnerDeletion": true,
