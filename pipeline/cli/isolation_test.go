@@ -273,7 +273,7 @@ func TestReviewNamesTheBrokenPartAlone(t *testing.T) {
 			f.write(t, dir, pipelines, "v2")
 			for _, one := range []string{was, breaks} {
 				for name, text := range f.broken[how](one) {
-					write(name, text)
+					write(name, text+"\n# changed\n") // what reads no file that differs is not rendered
 				}
 			}
 			code, out, problems := prerig(t, "review", "-C", dir, "--cache", t.TempDir(), "main")

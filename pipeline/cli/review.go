@@ -88,6 +88,11 @@ type end struct {
 	loose, leftOut map[string]bool
 	// claims are the ApplicationSets that deploy builds to clusters that only Argo CD knows.
 	claims map[string][]discover.Claim
+	// maybe are the sources of Flux whose artifacts may have a build.
+	maybe map[string][]string
+	// untouched are the keys of the builds that read nothing that differs, and changed the files that differ.
+	untouched keySet
+	changed   []string
 }
 
 func (o *reviewOptions) run(ctx context.Context, streams Streams, version string, args []string) error {
@@ -220,8 +225,13 @@ func commitEnd(repository *git.Local, revision, url string) (*end, error) {
 
 // findBuilds finds the builds of both ends.
 func findBuilds(base, head *end, options discover.Options) error {
+	changed, err := sourcetree.ChangedFiles(base.snapshot.Tree, head.snapshot.Tree)
+	if err != nil {
+		return fmt.Errorf("comparing %s and %s: %w", base.name, head.name, err)
+	}
+	base.changed, head.changed = changed, changed
 	first, second, err := discover.BothEnds(sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}),
-		sourcetree.NewView(head.snapshot.Tree, sourcetree.Limits{}), options)
+		sourcetree.NewView(head.snapshot.Tree, sourcetree.Limits{}), changed, options)
 	if err != nil {
 		return fmt.Errorf("reading %s and %s: %w", base.name, head.name, err)
 	}
@@ -233,8 +243,10 @@ func findBuilds(base, head *end, options discover.Options) error {
 	}
 	for one, builds := range map[*end][]discover.Build{base: first, head: second} {
 		one.loose, one.leftOut, one.claims = map[string]bool{}, map[string]bool{}, map[string][]discover.Claim{}
+		one.untouched, one.maybe = keySet{}, map[string][]string{}
 		for _, b := range builds {
 			one.claims[b.Path] = b.Claims
+			one.untouched[b.Path], one.maybe[b.Path] = b.Untouched, b.Maybe
 			one.loose[b.Path], one.leftOut[b.Path] = b.Loose, b.LeftOut
 		}
 	}
@@ -275,3 +287,6 @@ func entriesOf(snapshot *source.Snapshot, builds []discover.Build) ([]catalog.En
 	}
 	return out, nil
 }
+
+// isLoose reports whether no cluster may apply a build, as far as the files tell.
+func (e *end) isLoose(key string) bool { return e.loose[key] || len(e.maybe[key]) > 0 }

@@ -29,7 +29,7 @@ func TestReviewOfDirectoriesForUnknownClusters(t *testing.T) {
 		"a directory is deleted": {
 			files: files(), change: map[string]string{web + "kustomization.yaml": "", web + "ns.yaml": "", web + "details.yaml": ""},
 			code: 1, wants: []string{"deleted: Namespace shop (fleet/a/web)", "deleted with everything", "deleted: Deployment shop/web (fleet/a/web)", claim, "0 modified, 2 deleted",
-				"ApplicationSet argocd/fleet (needs Argo CD's clusters, and none are among the objects)"},
+				"ApplicationSet argocd/fleet", "needs Argo CD's clusters, and none are among the objects"},
 			lacks: []string{"not rendered)", "leads to", "spec.build"},
 		},
 		"a directory is renamed": {
@@ -110,5 +110,22 @@ func TestReviewHasNoAdviceForPipelines(t *testing.T) {
 	reviewed{
 		files: files, change: map[string]string{"own/web.yaml": application("web", "app:2"), "argocd/web.yaml": files["argocd/web.yaml"] + "  project: a\n"},
 		code: 1, wants: []string{"Application argocd/web (argocd)"}, lacks: []string{"spec.build"},
+	}.run(t)
+}
+
+// TestReviewOfAPathWithUnknownParameters: a directory that a path may mean is not one that the ApplicationSet surely deploys.
+func TestReviewOfAPathWithUnknownParameters(t *testing.T) {
+	set := func(name, path string) string {
+		return "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: " + name + ", namespace: argocd}\nspec:\n  goTemplate: true\n" +
+			"  generators: [{plugin: {configMapRef: {name: secrets}}}]\n  template:\n    metadata: {name: " + name + "}\n" +
+			"    spec:\n      source: {repoURL: \"https://git.example.com/team/config\", path: \"" + path + "\"}\n      destination: {name: in-cluster, namespace: shop}\n"
+	}
+	files := map[string]string{"argocd/sure.yaml": set("sure", "storage/pvc"), "argocd/maybe.yaml": set("maybe", "storage/{{ .provider }}"),
+		"storage/pvc/web.yaml": application("web", "app:1"), "storage/s3/db.yaml": application("db", "app:1")}
+	reviewed{
+		files: files, change: map[string]string{"storage/pvc/web.yaml": application("web", "app:2")}, code: 1,
+		wants: []string{"ApplicationSet argocd/sure deploys storage/pvc; to which clusters",
+			"ApplicationSet argocd/maybe may deploy storage/pvc, as its path storage/{{ .provider }} may mean that: only Argo CD knows the parameters (generator plugin)\n"},
+		lacks: []string{"argocd/maybe deploys"},
 	}.run(t)
 }

@@ -240,3 +240,48 @@ func TestReviewOfFlux(t *testing.T) {
 		})
 	}
 }
+
+// TestReviewOfASourceOfAnotherKind: what a Kustomization installs of a source that is not in the tree was not compared.
+func TestReviewOfASourceOfAnotherKind(t *testing.T) {
+	of := func(kind, url, tag string) string {
+		return "apiVersion: source.toolkit.fluxcd.io/v1\nkind: " + kind + "\nmetadata: {name: kyverno, namespace: flux-system}\n" +
+			"spec: {interval: 1h, url: \"" + url + "\", ref: {tag: " + tag + "}}\n---\n" +
+			strings.Replace(reviewedPart("kyverno", "./config/release", "prune: true"), "{kind: GitRepository, name: flux-system}", "{kind: "+kind+", name: kyverno}", 1)
+	}
+	reviewed{
+		files:  reviewedCluster(map[string]string{"clusters/prod/kyverno.yaml": of("GitRepository", "https://git.example.com/other/kyverno", "v1.7.3")}),
+		change: map[string]string{"clusters/prod/kyverno.yaml": of("OCIRepository", "oci://ghcr.io/other/kyverno", "v1.8.0")}, code: 1,
+		wants: []string{"Kustomization flux-system/kyverno has another source (GitRepository flux-system/kyverno tag v1.7.3 -> OCIRepository flux-system/kyverno tag v1.8.0): what it installs was not compared"},
+	}.run(t)
+}
+
+// pushedCluster is a cluster whose Kustomizations build an artifact that is pushed from deploy/apps.
+func pushedCluster(paths ...string) map[string]string {
+	text := "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: apps-oci, namespace: flux-system}\n" +
+		"spec: {interval: 5m, url: \"oci://registry.example.com:5000/apps-sync\", ref: {tag: local}}\n"
+	for i, path := range paths {
+		part := strings.Replace(reviewedPart("part-"+string(rune('a'+i)), path, "prune: true"), "{kind: GitRepository, name: flux-system}", "{kind: OCIRepository, name: apps-oci}", 1)
+		text += "---\n" + part
+	}
+	return reviewedCluster(map[string]string{"clusters/prod/pushed.yaml": text, "docs/template.yml": "a: b\n",
+		"deploy/apps/cm.yaml": namespaceText("one"), "deploy/apps/edge/cm.yaml": namespaceText("two"), "deploy/apps/far/cm.yaml": namespaceText("far")})
+}
+
+// TestReviewOfPushedArtifacts: the root of an artifact is the directory that is pushed, and where the files do not tell which, the review
+// does not guess.
+func TestReviewOfPushedArtifacts(t *testing.T) {
+	labelled := strings.Replace(namespaceText("one"), "name: one", "name: one, labels: {a: b}", 1)
+	commanded := pushedCluster("./")
+	commanded[".github/workflows/push.yaml"] = "jobs:\n  push:\n    steps:\n    - run: flux push artifact oci://ghcr.io/team/apps-sync:local --path=./deploy/apps --source=x\n"
+	for name, c := range map[string]reviewed{
+		"by the other paths": {files: pushedCluster("./", "./edge", "./far"), change: map[string]string{"deploy/apps/cm.yaml": labelled}, code: 1,
+			wants: []string{"modified: Namespace one (clusters/prod)", "by Kustomization flux-system/part-a"}, lacks: []string{"leads to", "docs/template.yml", "cannot be rendered"}},
+		"by a command": {files: commanded, change: map[string]string{"deploy/apps/cm.yaml": labelled}, code: 1,
+			wants: []string{"modified: Namespace one (clusters/prod)", "by Kustomization flux-system/part-a"}, lacks: []string{"leads to", "docs/template.yml"}},
+		"unknown": {files: pushedCluster("./"), change: map[string]string{"deploy/apps/cm.yaml": labelled}, code: 1,
+			wants: []string{"modified: Namespace one (deploy/apps)", "info: whether a cluster applies deploy/apps is not known: it may be in the artifact of OCIRepository flux-system/apps-oci, and of which directory that is, the files do not tell"},
+			lacks: []string{"leads to", "docs/template.yml", "cannot be rendered"}},
+	} {
+		t.Run(name, func(t *testing.T) { c.run(t) })
+	}
+}

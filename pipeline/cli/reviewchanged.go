@@ -5,14 +5,13 @@ package cli
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 )
 
-// keepChanged forgets the releases without locked charts that a comparison shows no change of, neither of the objects nor of the sources that they install: of
-// these, nothing is left out.
+// keepChanged divides the releases by whether a comparison shows a change of them, of the objects or of the sources that they install.
+// Those without a change and without locked charts are forgotten, as nothing is left out of these.
 func (k keptReleases) keepChanged(c *dryrun.Comparison) {
 	changed := map[string]map[string]bool{}
 	add := func(build, name string) {
@@ -35,8 +34,12 @@ func (k keptReleases) keepChanged(c *dryrun.Comparison) {
 		if one.all {
 			continue
 		}
-		maps.DeleteFunc(one.why, func(kept v1alpha1.KeptObject, _ string) bool {
-			return one.unlocked[kept] && !changed[build][kept.Kind+" "+strings.TrimPrefix(kept.Namespace+"/"+kept.Name, "/")]
+		maps.DeleteFunc(one.why, func(kept v1alpha1.KeptObject, why string) bool {
+			isChanged := changed[build][nameOfKept(kept)]
+			if !isChanged && !one.unlocked[kept] {
+				one.unchanged = append(one.unchanged, nameOfKept(kept)+" ("+firstReason(why)+")")
+			}
+			return !isChanged
 		})
 	}
 }

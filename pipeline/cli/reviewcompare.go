@@ -33,38 +33,43 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	addDead(unused, base, head)
 	base.leaveOut(unused, nil)
 	head.leaveOut(unused, nil)
-	same, directories, gaps := after.Unaffected(ctx, head.entries, base.entries, base.snapshot.Tree)
-	deployed := directories.Deployed(keysOf(base, head))
-	base.leaveOut(deployed, same)
-	head.leaveOut(deployed, same)
+	untouched := leaveOutUntouched(base, head)
+	look := after.Look(ctx, head.entries, base.entries, base.snapshot.Tree, head.changed)
+	deployed := look.Directories.Deployed(keysOf(base, head))
+	base.leaveOut(deployed, look.Same)
+	head.leaveOut(deployed, look.Same)
 	earlier := before.All(ctx, base.entries)
 	deployed = dryrun.DirectoriesOf(earlier).Deployed(keysOf(base, head))
 	head.leaveOut(deployed, nil)
 	earlier = withoutKeys(earlier, func(key string) bool { return deployed[key] })
-	now, kept := renderSecond(ctx, before, after, base, head, earlier)
+	now, kept := renderSecond(ctx, before, after, base, head, earlier, look.Others)
 	from := "commit " + base.name
-	now, loose := withoutLooseFailures(now, earlier, head.loose)
+	now, loose := withoutLooseFailures(now, earlier, head.isLoose)
 	c, still := after.CompareEnds(ctx, from, withoutFailed(earlier, loose), now)
-	c.AddUnaffected(from, same)
+	c.AddUnaffected(from, look.Same)
+	c.AddUntouched(untouched)
 	kept.keepChanged(c)
 	kept.print(notes, now)
 	notes.addLoose(c, head.loose)
+	notes.addMaybe(c, head.maybe)
 	mended := keySet{}
 	for _, one := range still {
 		mended[one.Build] = mended[one.Build] || one.Mended && len(one.Parts) == 0
 	}
-	changed := uncoveredFiles(base, head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
+	changed := uncoveredFiles(head, earlier, withoutKeys(now, func(key string) bool { return mended[key] }))
 	changed = notes.addUnused(unused, changed)
-	if changed, err = o.addWritten(c, base, head, changed, gaps, earlier, now); err != nil {
+	if changed, err = o.addWritten(c, base, head, changed, look.Gaps, earlier, now); err != nil {
 		return nil, err
 	}
+	changed = withoutNamed(changed, c)
 	notes.addUncovered(changed)
 	c.SetUnseen(len(changed))
 	still = append(still, loose...)
-	for _, one := range gaps {
+	for _, one := range look.Gaps {
 		still = append(still, dryrun.StillOf(one))
 	}
 	notes.addClaims(c, base, head)
+	notes.addUnvalidated(c, before.Builder.Validator != nil)
 	notes.addVariables(now)
 	notes.addStill(still)
 	c.Notes = notes.lines
@@ -72,16 +77,36 @@ func (o *reviewOptions) compare(ctx context.Context, streams Streams, version st
 	return c, ctx.Err()
 }
 
-// renderSecond renders the second end, and again at both ends what has releases that cannot be rendered: what an
-// Application or a HelmRelease deploys is compared if it can be rendered at both, and the object itself otherwise.
+// leaveOutUntouched leaves out the builds that read nothing that differs, and returns how many there are.
+func leaveOutUntouched(base, head *end) int {
+	digests := map[string]string{}
+	for _, e := range base.entries {
+		digests[e.Key] = e.Digest
+	}
+	untouched := map[string]int{}
+	for _, e := range head.entries {
+		if base.untouched[e.Key] && head.untouched[e.Key] && digests[e.Key] == e.Digest {
+			untouched[e.Key] = 1
+		}
+	}
+	base.leaveOut(nil, untouched)
+	head.leaveOut(nil, untouched)
+	return len(untouched)
+}
+
+// renderSecond renders the second end, and again at both ends what has releases that can be rendered at one of them only: what
+// an Application or a HelmRelease deploys is compared if it can be rendered at both, and the object itself otherwise. known are
+// results of the second end without the injection that the first one has.
 func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, head *end,
-	earlier []dryrun.Result) (now []dryrun.Result, kept keptReleases) {
+	earlier, known []dryrun.Result) (now []dryrun.Result, kept keptReleases) {
 	// Jobs keep the injection that they have at the first end, so that the other one is injected again; its builds are
 	// remembered.
 	after.Before = filesOf(earlier)
-	now = after.All(ctx, head.entries)
+	now = after.AllBut(ctx, head.entries, known)
 	kept = keptReleases{}
 	for kept.add(earlier, now) {
+		kept.settle(earlier)
+		kept.settle(now)
 		replaceResults(earlier, before.All(ctx, kept.keep(base.entries)))
 		after.Before = filesOf(earlier)
 		replaceResults(now, after.All(ctx, kept.keep(head.entries)))
@@ -91,13 +116,13 @@ func renderSecond(ctx context.Context, before, after *dryrun.Renderer, base, hea
 
 // withoutLooseFailures leaves out the builds that cannot be rendered any more, and that nothing leads to which a cluster applies, such as
 // templates for people.
-func withoutLooseFailures(now, earlier []dryrun.Result, loose map[string]bool) (kept []dryrun.Result, failed []dryrun.Still) {
+func withoutLooseFailures(now, earlier []dryrun.Result, isLoose func(key string) bool) (kept []dryrun.Result, failed []dryrun.Still) {
 	before := map[string]bool{} // which failed
 	for _, r := range earlier {
 		before[r.Entry.Key] = r.Err != nil
 	}
 	for _, r := range now {
-		if r.Err != nil && loose[r.Entry.Key] && !before[r.Entry.Key] {
+		if r.Err != nil && isLoose(r.Entry.Key) && !before[r.Entry.Key] {
 			failed = append(failed, dryrun.Still{Build: r.Entry.Key, Err: r.Err, Loose: true})
 			continue
 		}

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -19,7 +18,9 @@ import (
 	"github.com/prerig/prerig/pipeline/build/discover"
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review"
+	"github.com/prerig/prerig/pipeline/review/diff/group"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
@@ -92,6 +93,22 @@ func (n *reviewNotes) addLoose(c *dryrun.Comparison, loose map[string]bool) {
 	}
 }
 
+// addMaybe names the builds with changes that may be in the artifact of a source.
+func (n *reviewNotes) addMaybe(c *dryrun.Comparison, maybe map[string][]string) {
+	builds, sources := map[string]bool{}, map[string]bool{}
+	for _, change := range c.Changes {
+		for _, o := range change.Objects {
+			for _, source := range maybe[o.Pipeline] {
+				builds[o.Pipeline], sources[source] = true, true
+			}
+		}
+	}
+	if len(builds) > 0 {
+		fmt.Fprintf(n, "info: whether a cluster applies %s is not known: it may be in the artifact of %s, and of which directory that is, the files do not tell\n",
+			foreign.List(slices.Sorted(maps.Keys(builds)), maxKept), foreign.List(slices.Sorted(maps.Keys(sources)), maxKept))
+	}
+}
+
 // addClaims names the builds with changes that ApplicationSets deploy to clusters that only Argo CD knows.
 func (n *reviewNotes) addClaims(c *dryrun.Comparison, ends ...*end) {
 	directories := map[discover.Claim][]string{}
@@ -107,6 +124,11 @@ func (n *reviewNotes) addClaims(c *dryrun.Comparison, ends ...*end) {
 	claims := slices.SortedFunc(maps.Keys(directories), func(a, b discover.Claim) int { return cmp.Compare(a.Set, b.Set) })
 	for _, claim := range claims {
 		names := slices.Compact(slices.Sorted(slices.Values(directories[claim])))
+		if claim.Pattern != "" {
+			fmt.Fprintf(n, "info: ApplicationSet %s may deploy %s, as its path %s may mean that: only Argo CD knows the parameters (generator %s)\n",
+				claim.Set, foreign.List(names, maxKept), claim.Pattern, claim.Generator)
+			continue
+		}
 		fmt.Fprintf(n, "info: ApplicationSet %s deploys %s; to which clusters and with which settings, only Argo CD knows (generator %s)\n",
 			claim.Set, foreign.List(names, maxKept), claim.Generator)
 	}
@@ -175,7 +197,7 @@ func readFiles(at *end, names []string) map[string][]byte {
 
 // uncoveredFiles returns the changed manifests that no comparison has read, such as the values of a chart that cannot be rendered: that
 // nothing would change is not known of them.
-func uncoveredFiles(base, head *end, results ...[]dryrun.Result) (left []string) {
+func uncoveredFiles(head *end, results ...[]dryrun.Result) (left []string) {
 	read := map[string]bool{}
 	for _, r := range slices.Concat(results...) {
 		if r.Built == nil || r.Err != nil {
@@ -185,43 +207,33 @@ func uncoveredFiles(base, head *end, results ...[]dryrun.Result) (left []string)
 			read[access.Path] = read[access.Path] || access.Op == sourcetree.OpRead
 		}
 	}
-	one, other := sourcetree.NewView(base.snapshot.Tree, sourcetree.Limits{}), sourcetree.NewView(head.snapshot.Tree,
-		sourcetree.Limits{})
-	for _, name := range slices.Sorted(maps.Keys(manifestsIn(one, other))) {
-		if read[name] {
-			continue
-		}
-		before, errBefore := one.Read(name)
-		after, errAfter := other.Read(name)
-		if !bytes.Equal(before, after) || (errBefore == nil) != (errAfter == nil) {
+	for _, name := range head.changed {
+		if manifest.IsFileName(path.Base(name)) && !read[name] && !isHidden(name) {
 			left = append(left, name)
 		}
 	}
 	return left
 }
 
-// manifestsIn returns the files of trees that have the names of manifests. Hidden ones are for other tools.
-func manifestsIn(trees ...sourcetree.Reader) map[string]bool {
-	names := map[string]bool{}
-	for _, one := range trees {
-		for next := []string{"."}; len(next) > 0; next = next[1:] {
-			entries, err := one.List(next[0])
-			if err != nil {
-				continue // a submodule
-			}
-			for _, e := range entries {
-				base := path.Base(e.Path)
-				switch {
-				case strings.HasPrefix(base, "."):
-				case e.Dir:
-					next = append(next, e.Path)
-				case manifest.IsFileName(base):
-					names[e.Path] = true
-				}
-			}
-		}
+// isHidden reports whether a file, or a directory that it is in, is for other tools.
+func isHidden(name string) bool { return strings.HasPrefix(name, ".") || strings.Contains(name, "/.") }
+
+// withoutNamed returns the files that no error names as the cause, and that are in no directory whose build has failed.
+func withoutNamed(files []string, c *dryrun.Comparison) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(name string) bool {
+		return slices.ContainsFunc(c.Pipelines, func(p dryrun.PipelineChange) bool {
+			isOfFailed := p.Error != "" && strings.HasPrefix(name, p.Pipeline+"/")
+			return isOfFailed || strings.Contains(p.Error+p.Failed, name)
+		})
+	})
+}
+
+// addUnvalidated names what was not checked of objects that change, where Kubernetes' own validation is not installed.
+func (n *reviewNotes) addUnvalidated(c *dryrun.Comparison, installed bool) {
+	isModified := func(change group.Change) bool { return change.Kind == group.Modified }
+	if !installed && slices.ContainsFunc(c.Changes, isModified) {
+		fmt.Fprintf(n, "info: %s, so that changes of immutable fields are not named\n", gate.NotInstalled)
 	}
-	return names
 }
 
 // addStill names what cannot be rendered at either end: a line for each build, or one for many.

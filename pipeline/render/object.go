@@ -153,6 +153,15 @@ func (r *Response) NameOfUnit(unit string) string {
 	return "Kustomization " + unit
 }
 
+// FullName returns the kind and name of a unit, as NameOfUnit returns them for one that has failed.
+func (u Unit) FullName() string {
+	namespace, rest, _ := strings.Cut(u.Name, "/")
+	if kind, name, ok := strings.Cut(rest, " "); ok {
+		return kind + " " + namespace + "/" + name
+	}
+	return u.Kind + " " + u.Name
+}
+
 // IsOfFailed reports whether a result is the reason why a unit or a release is not among the objects.
 func IsOfFailed(one result.Result) bool {
 	return one.Severity == result.Error && (one.Tags[TagUnit] != "" || isOfFailedRelease(one))

@@ -134,7 +134,13 @@ func (s *survey) coverApplications() {
 	rendered := map[string][]string{} // by the directory of the Application
 	for _, r := range s.releases {
 		if generator := s.asks(r.object); generator != "" {
-			s.claims.add(r, generator, s.directoriesOf(r.object))
+			eachPath(s, r.object, func(given string, found []string) {
+				if variable.MatchString(given) {
+					s.claims.add(r, generator, given, found)
+				} else {
+					s.claims.add(r, generator, "", found)
+				}
+			})
 		} else if r.isApplication() {
 			rendered[r.at] = append(rendered[r.at], s.directoriesOf(r.object)...)
 		}
@@ -212,6 +218,12 @@ var (
 
 // directoriesOf returns the directories that an Application, or those of an ApplicationSet, are rendered from.
 func (s *survey) directoriesOf(o map[string]any) (out []string) {
+	eachPath(s, o, func(_ string, found []string) { out = append(out, found...) })
+	return out
+}
+
+// eachPath calls do with each path of an Application or ApplicationSet, and the directories that it may mean.
+func eachPath(s *survey, o map[string]any, do func(given string, found []string)) {
 	visit(o["spec"], func(m map[string]any) {
 		url, _ := m["repoURL"].(string)
 		templated := url == "" || strings.Contains(url, "{{")
@@ -223,9 +235,8 @@ func (s *survey) directoriesOf(o map[string]any) (out []string) {
 		if len(found) > 0 && !templated {
 			s.addOwnURL(url)
 		}
-		out = append(out, found...)
+		do(given, found)
 	})
-	return out
 }
 
 // directoriesOfChart returns the directories that the Applications of a chart are rendered from, as far as its templates have them.

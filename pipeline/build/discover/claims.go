@@ -48,15 +48,17 @@ func isClusterOfArgo(doc *manifest.Document, meta manifest.Meta) bool {
 // claims are the ApplicationSets that deploy directories to clusters that only Argo CD knows.
 type claims map[string][]Claim
 
-// add notes the directories that an ApplicationSet may deploy: they are builds of their own.
-func (c claims) add(r release, generator string, directories []string) {
+// add notes the directories that an ApplicationSet deploys, or may deploy: they are builds of their own. pattern is the path by which
+// it may, "" if it surely does.
+func (c claims) add(r release, generator, pattern string, directories []string) {
 	meta := child(r.object, "metadata")
 	namespace, _ := meta["namespace"].(string)
 	name, _ := meta["name"].(string)
-	by := Claim{Set: strings.TrimPrefix(namespace+"/"+name, "/"), Generator: generator}
+	by := Claim{Set: strings.TrimPrefix(namespace+"/"+name, "/"), Generator: generator, Pattern: pattern}
 	for _, at := range directories {
-		if !slices.Contains(c[at], by) {
-			c[at] = append(c[at], by)
+		isKnown := slices.ContainsFunc(c[at], func(one Claim) bool { return one.Set == by.Set && (one.Pattern == "" || by.Pattern != "") })
+		if !isKnown {
+			c[at] = append(slices.DeleteFunc(c[at], func(one Claim) bool { return one.Set == by.Set }), by)
 		}
 	}
 }

@@ -41,6 +41,10 @@ type Build struct {
 	// Loose reports that no Application or Kustomization leads to the build, in a repository that deploys itself with them: no cluster
 	// may apply it. LeftOut reports that it has Applications at or below a kustomization that lists others, and is not deployed.
 	Loose, LeftOut bool
+	// Maybe are the sources of Flux whose artifacts may have the build, as the files do not tell of which directory they are.
+	Maybe []string
+	// Untouched reports that the build reads no file that differs between both ends; see BothEnds.
+	Untouched bool
 	// Claims are the ApplicationSets that deploy the directory, where only Argo CD knows to which clusters.
 	Claims []Claim
 	// Policy is the path of the injection policy that applies to the directory: the nearest file of Options.PolicyName in it or above
@@ -48,8 +52,9 @@ type Build struct {
 	Policy string
 }
 
-// Claim is an ApplicationSet, as NAMESPACE/NAME, whose generator asks a server.
-type Claim struct{ Set, Generator string }
+// Claim is an ApplicationSet, as NAMESPACE/NAME, whose generator asks a server. Pattern is its path with parameters that may mean the
+// directory, "" if the path has no parameters, or only those of directories.
+type Claim struct{ Set, Generator, Pattern string }
 
 // Options are what a repository does not contain.
 type Options struct {
@@ -76,8 +81,8 @@ func Builds(r tree.Reader, o Options) ([]Build, error) {
 }
 
 // BothEnds returns the builds of a repository before and after a change. What another build reads at one end is no build at the other
-// one: a directory that is only no longer referred to is not deployed by that.
-func BothEnds(before, after tree.Reader, o Options) (first, second []Build, err error) {
+// one: a directory that is only no longer referred to is not deployed by that. changed are the paths of the files that differ.
+func BothEnds(before, after tree.Reader, changed []string, o Options) (first, second []Build, err error) {
 	one, err := newSurvey(before, o)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +93,10 @@ func BothEnds(before, after tree.Reader, o Options) (first, second []Build, err 
 	}
 	shareCovered(one, other)
 	shareCovered(other, one)
-	return one.builds(o), other.builds(o), nil
+	first, second = one.builds(o), other.builds(o)
+	markUntouched(one, first, changed)
+	markUntouched(other, second, changed)
+	return first, second, nil
 }
 
 // shareCovered marks what another survey has marked.
@@ -126,7 +134,11 @@ func markLoose(s *survey, builds []Build) {
 		case b.Kind == FluxCluster:
 		case !b.Entry:
 			builds[i].Claims = s.claims.of(b.Path)
-			builds[i].Loose = deploysItself && len(builds[i].Claims) == 0
+			isLed := !deploysItself || len(builds[i].Claims) > 0
+			builds[i].Loose = !isLed && len(s.unknown) == 0
+			if !isLed {
+				builds[i].Maybe = s.unknown
+			}
 		case b.Kind == Manifests:
 			builds[i].LeftOut = isLeftOut(s, b.Path)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/artifact"
 )
 
 // fluxSync is what the operator of Flux makes the first Kustomization of a cluster from: spec.sync of a FluxInstance, or the values
@@ -99,7 +100,7 @@ func (s *survey) coverFlux() {
 			}
 			continue
 		}
-		paths[i], sources[i] = s.locate(k.at, given), source
+		paths[i], sources[i] = locateIn(s, k, given), source
 		if source != "" && isWithin(k.at, paths[i]) {
 			add(paths[i], source)
 		}
@@ -127,6 +128,37 @@ func (s *survey) coverFlux() {
 			s.covered[dir] = true
 		}
 	}
+}
+
+// locateIn is locate for the path of a Kustomization, whose artifact may be of a part of the repository.
+func locateIn(s *survey, k release, given string) string {
+	ref := child(k.object, "spec", "sourceRef")
+	kind, _ := ref["kind"].(string)
+	if !artifact.HasOwnRoot(kind) {
+		return s.locate(k.at, given)
+	}
+	_, source := fluxPath(k.object)
+	name, _ := ref["name"].(string)
+	var paths []string
+	for _, other := range s.kustomizations {
+		at, of := fluxPath(other.object)
+		if of == source && child(other.object, "spec", "sourceRef")["kind"] == kind {
+			paths = append(paths, at)
+		}
+	}
+	root, known := artifact.Root(s.reader, s.paths(), paths, s.addresses[kind+" "+name])
+	given = path.Join(".", strings.TrimPrefix(given, "/"))
+	at := path.Join(root, given)
+	switch {
+	case known && s.directories[at] != nil:
+		return at
+	case given == ".":
+		if unknown := kind + " " + source; !slices.Contains(s.unknown, unknown) {
+			s.unknown = append(s.unknown, unknown)
+		}
+		return ""
+	}
+	return s.locate(k.at, given)
 }
 
 // parents returns the directories whose kustomizations name a file or a directory.

@@ -32,12 +32,13 @@ type contents struct {
 	kustomizations []release // of Flux
 	generators     []release // of artifacts of Flux
 	syncs          []fluxSync
-	hasClusters    bool // Secrets with the clusters of Argo CD
+	hasClusters    bool              // Secrets with the clusters of Argo CD
+	addresses      map[string]string // of artifacts that are pushed, by the kind and name of the source
 }
 
 // readContents reads a repository.
 func readContents(r tree.Reader, policyName string) (*contents, error) {
-	c := &contents{reader: r, policyName: policyName, directories: map[string]*directory{}, sources: map[string][]string{}}
+	c := &contents{reader: r, policyName: policyName, directories: map[string]*directory{}, sources: map[string][]string{}, addresses: map[string]string{}}
 	if err := c.readDirectory("."); err != nil {
 		return nil, fmt.Errorf("looking for builds: %w", err)
 	}
@@ -56,6 +57,8 @@ type survey struct {
 	// ownURLs are the repositories of Applications whose paths the tree has, by their normal forms.
 	ownURLs map[string]string
 	claims  claims
+	// unknown are the sources with artifacts of a part of the repository that the files do not tell.
+	unknown []string
 	// named reports whether Applications name the repository by a URL of its remotes.
 	named bool
 }
@@ -200,6 +203,10 @@ func (c *contents) readManifests(at string, d *directory, name string) {
 				c.generators = append(c.generators, release{at, name, o})
 			}
 		case group == "source.toolkit.fluxcd.io":
+			if o, err := doc.Object(); err == nil && artifact.HasOwnRoot(meta.Kind) {
+				url, _ := child(o, "spec")["url"].(string)
+				c.addresses[meta.Kind+" "+meta.Name] = url
+			}
 			key := meta.Kind + " " + meta.Name
 			c.sources[key] = append(c.sources[key], at)
 		}

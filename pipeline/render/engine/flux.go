@@ -62,12 +62,17 @@ type fluxRun struct {
 	late    bool
 	// left are the Kustomizations that are left to the cluster, with the reasons.
 	left map[string]string
+	// In a review, paths are those by which Kustomizations read artifacts, by the sources; pushed are the sources themselves, and
+	// directories those of the tree, nil before they are asked for.
+	paths       map[string][]string
+	pushed      map[fluxObject]*release.Object
+	directories []string
 }
 
 // renderFlux builds what Flux applies to a cluster: the Kustomization at the entry, those in its result, and so on.
 // One that fails is a finding, and has no documents.
 func (w *renderWorker) renderFlux(ctx context.Context) ([]fn.Item, error) {
-	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}, expanded: map[fluxObject]int{}, left: map[string]string{}}
+	r := &fluxRun{w: w, byKey: map[string]*fluxUnit{}, objects: map[fluxObject]*release.Object{}, expanded: map[fluxObject]int{}, left: map[string]string{}, paths: map[string][]string{}, pushed: map[fluxObject]*release.Object{}}
 	openapi.Schema() // a schema that a kustomization names adds to it
 	r.set = release.New(release.Inputs{Spec: &v1alpha1.Releases{}, Trees: w.request.Repositories})
 	if err := r.addEntry(ctx); err != nil {
@@ -90,6 +95,9 @@ func (r *fluxRun) addEntry(ctx context.Context) error {
 	entry := &fluxUnit{key: r.w.request.Flux.Source, dir: render.CleanPath(r.w.request.Path)}
 	if err := r.buildItems(ctx, entry); err != nil {
 		return err
+	}
+	if r.w.request.Review {
+		fluxReview{r}.notePaths(entry, entry.items)
 	}
 	if err := r.addReferred(entry.items); err != nil {
 		return err
@@ -195,6 +203,9 @@ func (r *fluxRun) kustomizationOf(item fn.Item) (*release.Object, error) {
 // followKustomizations adds the Kustomizations among items of a unit, and returns the other items. Those that cannot be followed stay, for
 // their controller. ResourceSets wait.
 func (r *fluxRun) followKustomizations(unit *fluxUnit, items []fn.Item) (kept []fn.Item, err error) {
+	if r.w.request.Review {
+		fluxReview{r}.notePaths(unit, items)
+	}
 	for _, item := range items {
 		set, err := r.resourceSetOf(item)
 		if err != nil {
@@ -291,7 +302,8 @@ func (r *fluxRun) directoryOf(from *fluxUnit, k *flux.Kustomization) (dir string
 		}
 		return render.CleanPath(k.Spec.Path), files, err
 	case r.w.request.Review && fluxReview{r}.isOwnSource(from, k):
-		return fluxReview{r}.locate(from, k.Spec.Path), nil, nil
+		dir, err = fluxReview{r}.directoryOfOwn(from, k)
+		return dir, nil, err
 	case key == r.w.request.Flux.Source:
 		return render.CleanPath(k.Spec.Path), nil, nil
 	case ref.Kind != "GitRepository":

@@ -113,6 +113,9 @@ func (r *unitRun) renderReleasesOf(ctx context.Context, unit *releaseUnit) error
 		if err := r.renderInto(ctx, made); err != nil {
 			return err
 		}
+		if r.w.request.Review && made.failed && object.Ref().Kind != "HelmRelease" && isApplicationSet(unit.object) {
+			kept = append(kept, item) // it is compared as an object then
+		}
 		if object.Ref().Kind == "HelmRelease" {
 			kept = append(kept, made.items...)
 			r.failHelmRelease(unit, made)

@@ -26,6 +26,8 @@ type Comparison struct {
 	Remarks []Remark `json:"remarks,omitempty"`
 	// Moves are objects that another build or unit renders than before.
 	Moves []Move `json:"moves,omitempty"`
+	// Untouched is how many builds were not rendered, as they read nothing that differs.
+	Untouched int `json:"untouched,omitempty"`
 	// Notes are warnings and informations about the comparison: what is not rendered, and what it does not show.
 	Notes []string `json:"notes,omitempty"`
 

@@ -93,6 +93,23 @@ func (p *Renderer) All(ctx context.Context, entries []catalog.Entry) []Result {
 	return forEachPipeline(ctx, p, entries, p.previewOne)
 }
 
+// AllBut is All that takes the results of pipelines without policies from known, where it has them: what is published of them
+// does not matter.
+func (p *Renderer) AllBut(ctx context.Context, entries []catalog.Entry, known []Result) []Result {
+	have := map[string]Result{}
+	for _, r := range known {
+		if r.Entry.Pipeline != nil && len(r.Entry.Pipeline.Spec.Policies) == 0 {
+			have[r.Entry.Key] = r
+		}
+	}
+	return forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) Result {
+		if r, ok := have[e.Key]; ok {
+			return r
+		}
+		return p.previewOne(ctx, e)
+	})
+}
+
 func (p *Renderer) previewOne(ctx context.Context, e catalog.Entry) Result {
 	r := Result{Entry: e}
 	r.Err = p.renderResult(ctx, &r)

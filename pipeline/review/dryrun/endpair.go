@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/foreign"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/internal/lazyregexp"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
@@ -92,6 +93,7 @@ func (e *endPair) keepFailed() {
 	if len(failed) == 0 {
 		return
 	}
+	e.leaveOutMadeBySets(failed)
 	built := e.after.Built
 	e.failed = "not rendered any more: "
 	added := slices.DeleteFunc(slices.Clone(failed), e.sides[0].has)
@@ -103,6 +105,19 @@ func (e *endPair) keepFailed() {
 	}
 	e.failed += fmt.Sprintf("%s: %v", foreign.List(failed, shownParts), built.ReasonsOf(failed))
 	publish.KeepFailed(e.build.After, e.build.Before, built.WithoutFailed(added)) // nothing is published of what is new
+}
+
+// leaveOutMadeBySets leaves out the Applications of ApplicationSets that fail now only: those that can be rendered are not among
+// the objects.
+func (e *endPair) leaveOutMadeBySets(failed []string) {
+	for name, text := range e.build.After {
+		object := result.RefTo(decode(text)).String()
+		if slices.Contains(failed, object) && !e.sides[0].has(object) && slices.ContainsFunc(unitsOf(e.before), func(unit render.Unit) bool {
+			return unit.FullName() == object
+		}) {
+			delete(e.build.After, name)
+		}
+	}
 }
 
 // leaveOutMended leaves out the files of units that could not be rendered at the first end, and can be now.
@@ -169,6 +184,17 @@ func withoutNil(files map[string][]byte) map[string][]byte {
 		return map[string][]byte{}
 	}
 	return maps.Clone(files)
+}
+
+// Without returns a result without units and releases that could not be rendered, as NotRendered names them.
+func (r Result) Without(names []string) Result {
+	built := *r.Built
+	built.Response = built.WithoutFailed(names)
+	built.Units = slices.DeleteFunc(slices.Clone(built.Units), func(unit render.Unit) bool {
+		return slices.Contains(names, unit.FullName())
+	})
+	r.Built = &built
+	return r
 }
 
 // unitOf returns the unit of a file at an end, or nil.

@@ -6,6 +6,7 @@ package dryrun
 import (
 	"context"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/daemon/catalog"
@@ -68,33 +69,63 @@ func (c *Comparison) addUnits(units []*group.Unit, notes objectNotes) {
 	dangerousFirst(c.Changes)
 }
 
-// Unaffected renders pipelines, and returns those that are the same with other files: neither what they read differs
-// there, nor the pipeline. They are returned by their keys, with how many objects they have; directories are those that
-// Applications of any pipeline are rendered from. gaps are those of them with units and releases that cannot be rendered.
-func (p *Renderer) Unaffected(ctx context.Context, entries, others []catalog.Entry,
-	files *tree.Tree) (same map[string]int, directories Directories, gaps []Result) {
+// FirstLook is what is known of the pipelines of the second end before the first one is rendered.
+type FirstLook struct {
+	// Same are those that are the same at the first end: neither what they read differs there, nor the pipeline. They have
+	// the numbers of their objects.
+	Same map[string]int
+	// Directories are those that Applications of any pipeline are rendered from.
+	Directories Directories
+	// Gaps are those of Same with units and releases that cannot be rendered, and Others the ones that are not among Same.
+	Gaps, Others []Result
+}
+
+// Look renders pipelines, and compares what they read with the files of the first end. others are its pipelines, and changed
+// the files that differ.
+func (p *Renderer) Look(ctx context.Context, entries, others []catalog.Entry, files *tree.Tree, changed []string) FirstLook {
 	digests := map[string]string{}
 	for _, e := range others {
 		digests[e.Key] = e.Digest
 	}
-	same, directories = map[string]int{}, Directories{}
+	out := FirstLook{Same: map[string]int{}, Directories: Directories{}}
 	for _, r := range p.All(ctx, entries) {
-		directories.add(r)
+		out.Directories.add(r)
 		digest, ok := digests[r.Entry.Key]
-		if !ok || digest != r.Entry.Digest || r.Built == nil || r.Err != nil ||
-			reasonAffected(ctx, r.Built, r.Err, files) != "" {
+		isAffected := r.Built == nil || r.Err != nil || reads(r.Built.Record, changed) && reasonAffected(ctx, r.Built, r.Err, files) != ""
+		if !ok || digest != r.Entry.Digest || isAffected {
+			out.Others = append(out.Others, r)
 			continue
 		}
-		same[r.Entry.Key] = 0
+		out.Same[r.Entry.Key] = 0
 		if response := r.Response(); response != nil {
-			same[r.Entry.Key] = len(response.Objects)
+			out.Same[r.Entry.Key] = len(response.Objects)
 			if len(response.NotRendered()) > 0 {
-				gaps = append(gaps, r)
+				out.Gaps = append(out.Gaps, r)
 			}
 		}
 	}
-	return same, directories, gaps
+	return out
 }
+
+// reads reports whether any of some files may be among what was looked at, or below it.
+func reads(record tree.Record, files []string) bool {
+	seen := map[string]bool{}
+	for _, access := range record {
+		name := path.Clean(access.Path)
+		seen[name] = seen[name] || name != "." || access.Op == tree.OpList
+	}
+	return slices.ContainsFunc(files, func(name string) bool {
+		for at := name; at != "."; at = path.Dir(at) {
+			if seen[at] {
+				return true
+			}
+		}
+		return seen["."]
+	})
+}
+
+// AddUntouched records how many pipelines read nothing that differs: they were not rendered.
+func (c *Comparison) AddUntouched(pipelines int) { c.Untouched += pipelines }
 
 // AddUnaffected adds pipelines that were not rendered at the first end, because nothing that they read has changed.
 func (c *Comparison) AddUnaffected(from string, pipelines map[string]int) {

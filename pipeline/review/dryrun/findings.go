@@ -4,10 +4,12 @@
 package dryrun
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/foreign"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
@@ -29,6 +31,37 @@ func (c *Comparison) findings() (out result.Results) {
 		}
 	}
 	out.Sort()
+	return out
+}
+
+// findingLines returns a line for each finding, those with one cause together: the same message about the same field.
+func (c *Comparison) findingLines() (out []string) {
+	alike := map[string]result.Results{}
+	var order []string
+	for _, one := range c.findings() {
+		key := string(one.Severity) + "\x00" + one.Message
+		if one.Field != nil {
+			key += "\x00" + one.Field.Path
+		}
+		if one.ResourceRef == nil {
+			key = one.String()
+		}
+		if alike[key] == nil {
+			order = append(order, key)
+		}
+		alike[key] = append(alike[key], one)
+	}
+	for _, key := range order {
+		text := alike[key][0].String()
+		var names []string
+		for _, one := range alike[key][1:] {
+			names = append(names, one.ResourceRef.String())
+		}
+		if len(names) > 0 {
+			text += fmt.Sprintf("; the same in %s: %s", countWithNoun(len(names), "more object"), foreign.List(names, shownParts))
+		}
+		out = append(out, text)
+	}
 	return out
 }
 

@@ -28,8 +28,8 @@ type handover struct {
 	// deleted reports whether from is deleted itself, shared whether to had the objects before, and gained whether from has
 	// them from now on, beside to.
 	deleted, shared, gained bool
-	vital                bool // the deletion of any object takes something away, even if it is created again
-	objects              []string
+	vital                   bool // the deletion of any object takes something away, even if it is created again
+	objects                 []string
 }
 
 // handovers divides moves into those that change nothing in the cluster, and those from an Application or a Kustomization that

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/review"
 	"github.com/prerig/prerig/pipeline/review/diff/group"
 )
@@ -46,7 +45,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		}
 		out.WriteString(text)
 	}
-	writeFindings(&out, c.findings())
+	writeFindings(&out, c.findingLines())
 	for i, text := range c.comparedWith() {
 		if i == 0 {
 			out.WriteString("\n")
@@ -73,9 +72,9 @@ func (c *Comparison) Markdown(w io.Writer) error {
 }
 
 // writeFindings writes findings about changes, as many as fit.
-func writeFindings(out *strings.Builder, findings result.Results) {
+func writeFindings(out *strings.Builder, findings []string) {
 	for i, one := range findings {
-		text := fmt.Sprintf("- %s\n", escapeMarkdown(cutText(one.String())))
+		text := fmt.Sprintf("- %s\n", escapeMarkdown(cutText(one)))
 		if i == 0 {
 			text = "\n" + text
 		}

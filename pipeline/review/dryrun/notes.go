@@ -138,13 +138,30 @@ func (n objectNotes) annotate(changes []group.Change) {
 				if note == nil {
 					continue
 				}
-				o.Owner, o.Dangers, o.Notes = note.owner, note.dangers, slices.Clone(note.others)
+				o.Owner, o.Notes = note.owner, slices.Clone(note.others)
+				if n.isNearest(changes, i, o.Pipeline, place.Path) {
+					o.Dangers = note.dangers
+				}
 				if note.stays != "" {
 					o.Notes = append(o.Notes, "no longer in Git, and stays in the cluster: "+note.stays)
 				}
 			}
 		}
 	}
+}
+
+// isNearest reports whether a change is the one of fewest objects among those that an object has: its dangers are shown once.
+func (n objectNotes) isNearest(changes []group.Change, at int, pipeline, path string) bool {
+	nearest := at
+	for i, c := range changes {
+		fewer := len(c.Objects) < len(changes[nearest].Objects) || len(c.Objects) == len(changes[nearest].Objects) && i < nearest
+		if fewer && slices.ContainsFunc(c.Objects, func(o group.Object) bool {
+			return o.Pipeline == pipeline && slices.ContainsFunc(o.Places, func(p group.Place) bool { return p.Path == path })
+		}) {
+			nearest = i
+		}
+	}
+	return nearest == at
 }
 
 // Move is an object that another build or unit renders than before. In the cluster, nothing happens to it.

@@ -46,7 +46,39 @@ func sourceRemarks(e catalog.Entry, before, after side) (out []Remark) {
 			Text: fmt.Sprintf("%s%s: what %s installs of it was not compared", o.Ref().String(), describeRef(from, to),
 				foreign.List(used, shownObjects))})
 	}
+	return append(out, replacedSources(e, before, after)...)
+}
+
+// replacedSources returns remarks about the Kustomizations that are not rendered at either end and have another source.
+func replacedSources(e catalog.Entry, before, after side) (out []Remark) {
+	was := map[string]render.Object{}
+	for _, o := range before.objects {
+		was[identity(o)] = o
+	}
+	for _, o := range after.objects {
+		earlier, known := was[identity(o)]
+		if !known || o.Kind != "Kustomization" || bytes.Equal(earlier.YAML, o.YAML) {
+			continue
+		}
+		from, to := before.unrenderedRefs(e, earlier), after.unrenderedRefs(e, o)
+		if len(from) == 0 || len(to) == 0 || from[0] == to[0] {
+			continue
+		}
+		out = append(out, Remark{Kind: RemarkNotCompared, Objects: []string{o.Ref().String()},
+			Text: fmt.Sprintf("%s has another source (%s -> %s): what it installs was not compared", o.Ref().String(),
+				before.describeSource(from[0]), after.describeSource(to[0]))})
+	}
 	return out
+}
+
+// describeSource returns the name of a source with its revision, if it is among the objects.
+func (s side) describeSource(name string) string {
+	for _, o := range s.objects {
+		if o.Ref().String() == name {
+			return strings.TrimSpace(name + " " + flat(specOf(o)["ref"]))
+		}
+	}
+	return name
 }
 
 // specOf returns the spec of an object, nil without one.

@@ -55,8 +55,8 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 		out.WriteString("\n")
 	}
 	writeMoves(&out, c.Moves)
-	for _, one := range c.findings() {
-		fmt.Fprintf(&out, "%s\n", foreign.Visible(one.String()))
+	for _, text := range c.findingLines() {
+		fmt.Fprintf(&out, "%s\n", foreign.Visible(text))
 	}
 	for _, p := range c.commonProblems() {
 		if p.kind == refused && c.noun != "" {
@@ -309,6 +309,9 @@ func (c *Comparison) summaryLine() string {
 		}
 	}
 	text := countWithNoun(compared, c.pipelineNoun()) + " compared"
+	if c.Untouched > 0 {
+		text += fmt.Sprintf(", %d untouched by the change", c.Untouched)
+	}
 	switch {
 	case len(c.Changes) == 0 && len(c.Remarks) > 0:
 		text += ": no object differs; see the " + countWithNoun(len(c.remarkLines()), "line") + " above"
@@ -320,7 +323,7 @@ func (c *Comparison) summaryLine() string {
 		text += fmt.Sprintf(": %s added, %d modified, %d deleted,%s %d unchanged; %s",
 			countWithNoun(sum.Added, "object"), sum.Modified, sum.Deleted, orphaned, sum.Unchanged,
 			countWithNoun(len(c.Changes), "different change"))
-	case compared > 0:
+	case compared+c.Untouched > 0:
 		text += ": nothing would change"
 		switch {
 		case unread > 0:
