@@ -103,6 +103,16 @@ func TestReviewOfATemplateForPeople(t *testing.T) {
 	}.run(t)
 }
 
+// TestReviewOfATemplateForPeopleThatWasBroken: it does not fail the review for another reason than before, either.
+func TestReviewOfATemplateForPeopleThatWasBroken(t *testing.T) {
+	reviewed{
+		files: map[string]string{"argocd/web.yaml": argoApplication("web", "path: web"), "web/web.yaml": application("web", "app:1"),
+			"docs/template/kustomization.yaml": "resources: [../../../profile]\n"},
+		change: map[string]string{"web/web.yaml": application("web", "app:2"), "docs/template/kustomization.yaml": "resources: [gone.yaml]\n"},
+		code:   1, wants: []string{"info: docs/template cannot be rendered, as before: "}, lacks: []string{"error:"},
+	}.run(t)
+}
+
 // TestReviewHasNoAdviceForPipelines: a review has no pipeline whose fields could be set.
 func TestReviewHasNoAdviceForPipelines(t *testing.T) {
 	files := map[string]string{"argocd/set.yaml": clustersSet, "argocd/web.yaml": strings.Replace(argoApplication("web", "path: web"), "team/config", "team/far", 1),

@@ -122,8 +122,8 @@ func withoutLooseFailures(now, earlier []dryrun.Result, isLoose func(key string)
 		before[r.Entry.Key] = r.Err != nil
 	}
 	for _, r := range now {
-		if r.Err != nil && isLoose(r.Entry.Key) && !before[r.Entry.Key] {
-			failed = append(failed, dryrun.Still{Build: r.Entry.Key, Err: r.Err, Loose: true})
+		if r.Err != nil && isLoose(r.Entry.Key) { // for another reason than before, too
+			failed = append(failed, dryrun.Still{Build: r.Entry.Key, Err: r.Err, Loose: !before[r.Entry.Key]})
 			continue
 		}
 		kept = append(kept, r)
