@@ -14,7 +14,9 @@ import (
 
 // HasOwnRoot reports whether the artifact of a kind of source may be of a part of a repository: only what pushes or uploads it
 // decides which. That of a GitRepository is the whole repository.
-func HasOwnRoot(kind string) bool { return kind == "OCIRepository" || kind == "Bucket" || kind == ExternalKind }
+func HasOwnRoot(kind string) bool {
+	return kind == "OCIRepository" || kind == "Bucket" || kind == ExternalKind
+}
 
 // Root returns the directory of a tree that an artifact has, as far as the tree tells: the one that a command of the repository
 // pushes, or the only one that has all of the paths by which Kustomizations read the artifact. directories are those of the
