@@ -71,11 +71,12 @@ func readOverride(path []string, value, to any) error {
 	}
 	var ps strict.Problems
 	strict.Decoder{Optional: true, NullIsUnset: true}.Decode(nil, asDocument(value), reflect.New(reflect.TypeOf(to).Elem()).Interface(), &ps)
-	for _, p := range ps.List {
-		for _, e := range p.Path {
+	if len(ps.List) > 0 {
+		first := ps.List[0]
+		for _, e := range first.Path {
 			path = append(path, fmt.Sprint(e))
 		}
-		return overrideError(path, "%s", p.Message)
+		return overrideError(path, "%s", first.Message)
 	}
 	text, err := json.Marshal(value)
 	if err == nil {
