@@ -20,7 +20,6 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/gate"
 	"github.com/prerig/prerig/pipeline/review"
-	"github.com/prerig/prerig/pipeline/review/diff/group"
 	"github.com/prerig/prerig/pipeline/review/dryrun"
 	"github.com/prerig/prerig/pipeline/source/giturl"
 	sourcetree "github.com/prerig/prerig/pipeline/source/tree"
@@ -228,10 +227,10 @@ func withoutNamed(files []string, c *dryrun.Comparison) []string {
 	})
 }
 
-// addUnvalidated names what was not checked of objects that change, where Kubernetes' own validation is not installed.
+// addUnvalidated names what was not checked of changes that the API server may reject, where Kubernetes' own validation is not
+// installed.
 func (n *reviewNotes) addUnvalidated(c *dryrun.Comparison, installed bool) {
-	isModified := func(change group.Change) bool { return change.Kind == group.Modified }
-	if !installed && slices.ContainsFunc(c.Changes, isModified) {
+	if !installed && slices.ContainsFunc(c.Changes, mayBeImmutable) {
 		fmt.Fprintf(n, "info: %s, so that changes of immutable fields are not named\n", gate.NotInstalled)
 	}
 }
