@@ -106,6 +106,25 @@ func reviewedRepository(t *testing.T) (dir string, git func(args ...string), wri
 	return dir, git, write
 }
 
+// TestReviewOfAPathThatLeadsNowhere: Flux deletes nothing if the only Kustomization of a cluster has a path that does not exist any more.
+func TestReviewOfAPathThatLeadsNowhere(t *testing.T) {
+	dir, git, write := reviewedRepository(t)
+	kustomization := func(at string) string {
+		return "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
+			"spec: {interval: 1h, prune: true, path: " + at + ", sourceRef: {kind: GitRepository, name: flux-system}}\n"
+	}
+	git("init", "--quiet", "--initial-branch=main")
+	write("clusters/prod/apps.yaml", kustomization("./apps/prod"))
+	write("apps/prod/app.yaml", application("web", "app:v1"))
+	git("add", "-A")
+	git("commit", "--quiet", "-m", "first")
+	write("clusters/prod/apps.yaml", kustomization("./apps/prd"))
+	code, out, problems := prerig(t, "review", "-C", dir, "main")
+	if code != 2 || strings.Contains(out, "== deleted") || !strings.Contains(out+problems, "apps/prd") {
+		t.Errorf("exit code %d\n%s%s", code, out, problems)
+	}
+}
+
 // TestReviewOfAFluxCluster: a unit that fails at both ends hides nothing of the others, and one that the change breaks deletes nothing.
 func TestReviewOfAFluxCluster(t *testing.T) {
 	dir, git, write := reviewedRepository(t)

@@ -55,7 +55,7 @@ func TestPolicyErrorsNameFileLineAndField(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %q\n%s", file, code, want, stderr)
 		}
 	}
-	want := "warning: mesh.yaml:7: InjectionPolicy mesh spec.istio.meshConfig: field enablePrometheusMerg is not known and is ignored"
+	want := "warning: mesh.yaml:8: InjectionPolicy mesh spec.istio.meshConfig.enablePrometheusMerg: field enablePrometheusMerg is not known and is ignored"
 	if _, stderr := ok(t, "", "inject", "-p", "mesh.yaml", "shop.yaml"); !strings.Contains(stderr, want) {
 		t.Error(stderr)
 	}

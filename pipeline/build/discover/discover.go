@@ -93,6 +93,8 @@ func BothEnds(before, after tree.Reader, changed []string, o Options) (first, se
 	}
 	shareCovered(one, other)
 	shareCovered(other, one)
+	shareClusters(one, other)
+	shareClusters(other, one)
 	first, second = one.builds(o), other.builds(o)
 	markUntouched(one, first, changed)
 	markUntouched(other, second, changed)
@@ -104,6 +106,17 @@ func shareCovered(s, other *survey) {
 	maps.Copy(s.covered, other.covered)
 	maps.Copy(s.files, other.files)
 	maps.Copy(s.ownURLs, other.ownURLs)
+}
+
+// shareClusters takes a directory for a cluster of Flux that is one in another survey, if it still has Kustomizations: Flux keeps what it
+// has applied if a path leads nowhere, and reports an error.
+func shareClusters(s, other *survey) {
+	for at, source := range other.clusters {
+		hasKustomization := slices.ContainsFunc(s.kustomizations, func(k release) bool { return isWithin(k.at, at) })
+		if s.clusters[at] == "" && s.directories[at] != nil && hasKustomization {
+			s.clusters[at] = source
+		}
+	}
 }
 
 // builds returns the builds that were found.
