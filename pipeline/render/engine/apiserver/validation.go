@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/prerig/prerig/fn/podmap"
@@ -27,8 +28,11 @@ func (c *checker) addValidation(o gate.Object, v gate.Validated, first int) {
 	earlier := c.results[first:len(c.results):len(c.results)]
 	add := func(code string, p gate.ValidatedProblem, tail string) {
 		path := fieldPath(p.Field, o.Value)
-		if isAlreadyReported(earlier, p, path) || hasPlaceholder(o.Value, path) {
+		if isAlreadyReported(earlier, p, path) || hasPlaceholder(o.Value, path) || isOfPlaceholderName(o, p) {
 			return
+		}
+		if strings.Contains(p.Message, "unexpected internal error") {
+			return // the check needs a server
 		}
 		if p.Injected {
 			tail += " (only after the injection)"
@@ -88,6 +92,14 @@ func hasPlaceholder(object any, path []any) bool {
 		object = gate.Child(object, key)
 	}
 	return containsPlaceholder(object)
+}
+
+// isOfPlaceholderName reports whether a problem is about a label that the API server makes from the name, where a later build fills in the
+// name: kustomize that of a Namespace, which is often "_" before.
+func isOfPlaceholderName(o gate.Object, p gate.ValidatedProblem) bool {
+	name := o.Ref().Name
+	isFilledLater := name == "_" || podmap.HasPlaceholder(name)
+	return isFilledLater && strings.Contains(p.Field, "labels") && strings.Contains(p.Message, strconv.Quote(name))
 }
 
 func containsPlaceholder(value any) bool {

@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -119,6 +120,33 @@ func TestValidationPassesOverPlaceholders(t *testing.T) {
 		if err != nil || len(found) > 0 {
 			t.Errorf("%s: %v, %v", value, found, err)
 		}
+	}
+}
+
+// TestValidationPassesOverLabelsOfPlaceholderNames: the API server makes labels from names, and kustomize fills in the name of a Namespace.
+func TestValidationPassesOverLabelsOfPlaceholderNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"_": 0, "${APP}": 0, "Shop": 1} {
+		problem := validation.Problem{Field: "metadata.labels", Type: "FieldValueInvalid", Message: "Invalid value: " + strconv.Quote(name) + ": a valid label"}
+		text := "apiVersion: v1\nkind: Namespace\nmetadata: {name: \"" + name + "\"}\n"
+		found, err := checkValidated(t, readObjects(t, "a.yaml", []byte(text)), &answers{create: map[string][]validation.Problem{name: {problem}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(linesOfFindings(found), gate.CodeInvalid); n != want {
+			t.Errorf("%s: %d findings about the label: %v", name, n, found)
+		}
+	}
+}
+
+// TestValidationNeedsNoServer: what needs a server to be decided is no problem of the object.
+func TestValidationNeedsNoServer(t *testing.T) {
+	t.Parallel()
+	problem := validation.Problem{Field: "spec", Type: "FieldValueForbidden", Message: "Forbidden: unexpected internal error: resourceResolver is nil"}
+	found, err := checkValidated(t, readObjects(t, "a.yaml", []byte(strings.Replace(deployment, "UPPER", "http", 1))),
+		&answers{create: map[string][]validation.Problem{"web": {problem}}})
+	if err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 
