@@ -27,6 +27,22 @@ func MapAt(m map[string]any, path ...string) map[string]any {
 	return m
 }
 
+// ValueAt returns the value at a path of fields, or nil if none exists.
+func ValueAt(m map[string]any, path ...string) any {
+	var value any = m
+	for _, key := range path {
+		fields, _ := value.(map[string]any)
+		value = fields[key]
+	}
+	return value
+}
+
+// TextAt returns the text at a path of fields, or "" if none exists.
+func TextAt(m map[string]any, path ...string) string {
+	text, _ := ValueAt(m, path...).(string)
+	return text
+}
+
 // Find returns the first element of a list that has a name, or nil.
 func Find(list []any, name string) map[string]any {
 	for _, e := range list {

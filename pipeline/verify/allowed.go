@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // compared is a pod on its way through the rules.
@@ -107,7 +109,7 @@ func (p *compared) allowsInjectedToleration(c change) bool {
 	if timed && seconds != nil && toleratesAllKeys(t, daemonTolerations[:2]) {
 		return true
 	}
-	hostNetwork := valueAtPath(p.want, "spec", "hostNetwork") == true
+	hostNetwork := podmap.ValueAt(p.want, "spec", "hostNetwork") == true
 	if !timed && p.origin.direct.Kind == "DaemonSet" && daemonTolerates(t, hostNetwork) {
 		return true
 	}
@@ -122,7 +124,7 @@ func (p *compared) allowsInjectedToleration(c change) bool {
 
 // runtimeClassObject returns the class that the committed pod names, or nil.
 func (p *compared) runtimeClassObject() map[string]any {
-	name := textAtPath(p.want, "spec", "runtimeClassName")
+	name := podmap.TextAt(p.want, "spec", "runtimeClassName")
 	if name == "" {
 		return nil
 	}
@@ -130,13 +132,13 @@ func (p *compared) runtimeClassObject() map[string]any {
 }
 
 func (p *compared) runtimeClass(c change) bool {
-	if c.want != nil || textAtPath(p.want, "spec", "runtimeClassName") == "" {
+	if c.want != nil || podmap.TextAt(p.want, "spec", "runtimeClassName") == "" {
 		return false
 	}
 	class := p.runtimeClassObject()
-	says := valueAtPath(class, "scheduling", "nodeSelector", c.lastPathKey())
+	says := podmap.ValueAt(class, "scheduling", "nodeSelector", c.lastPathKey())
 	if c.lastPathKey() == "overhead" {
-		says = valueAtPath(class, "overhead", "podFixed")
+		says = podmap.ValueAt(class, "overhead", "podFixed")
 	}
 	return says != nil && sameJSON(c.found, says) || p.ofEarlierClass(c, class)
 }
@@ -144,7 +146,7 @@ func (p *compared) runtimeClass(c change) bool {
 // ofEarlierClass reports whether what was added may be of the RuntimeClass that the committed pod names, as it was when the pod was made:
 // the class was written to since, or was not read.
 func (p *compared) ofEarlierClass(c change, class map[string]any) bool {
-	if c.want != nil || textAtPath(p.want, "spec", "runtimeClassName") == "" || class == nil && p.v.snapshot.hasReadKind("RuntimeClass") {
+	if c.want != nil || podmap.TextAt(p.want, "spec", "runtimeClassName") == "" || class == nil && p.v.snapshot.hasReadKind("RuntimeClass") {
 		return false
 	}
 	return (class == nil || lastWriteTime(class).After(creationTime(p.pod))) && p.origin.lacksField(c)
@@ -155,7 +157,7 @@ func (p *compared) allowsResolvedPriority(c change) bool {
 	if c.want != nil {
 		return false
 	}
-	name := textAtPath(p.want, "spec", "priorityClassName")
+	name := podmap.TextAt(p.want, "spec", "priorityClassName")
 	class := p.v.priorityClass(name)
 	if name == "" {
 		class = p.defaultClass(class)
@@ -172,20 +174,20 @@ func (p *compared) allowsResolvedPriority(c change) bool {
 		// If a class is replaced by another one of its name, existing pods keep the old value.
 		return sameJSON(c.found, class["value"]) || creationTime(class).After(creationTime(p.pod))
 	case "priorityClassName":
-		return c.found == textAtPath(class, "metadata", "name")
+		return c.found == podmap.TextAt(class, "metadata", "name")
 	}
-	policy := textAtPath(class, "preemptionPolicy")
+	policy := podmap.TextAt(class, "preemptionPolicy")
 	return c.found == policy || policy == "" && c.found == "PreemptLowerPriority"
 }
 
 // defaultClass returns the class that a pod without one got when it was made: the default one of today, unless that was made the default
 // since, or one that was it then. nil means none.
 func (p *compared) defaultClass(now map[string]any) map[string]any {
-	named := textAtPath(p.found, "spec", "priorityClassName")
+	named := podmap.TextAt(p.found, "spec", "priorityClassName")
 	if named == "" && lastWriteTime(now).After(creationTime(p.pod)) {
 		return nil
 	}
-	if named != "" && named != textAtPath(now, "metadata", "name") {
+	if named != "" && named != podmap.TextAt(now, "metadata", "name") {
 		if other := p.v.priorityClass(named); lastWriteTime(other).After(creationTime(p.pod)) {
 			return other
 		}
@@ -201,7 +203,7 @@ func (o origin) lacksField(c change) bool {
 
 // committedServiceAccount returns the service account of the committed pod, or nil.
 func (p *compared) committedServiceAccount() map[string]any {
-	name := textAtPath(p.want, "spec", "serviceAccountName")
+	name := podmap.TextAt(p.want, "spec", "serviceAccountName")
 	if name == "" {
 		name = "default"
 	}
@@ -211,11 +213,11 @@ func (p *compared) committedServiceAccount() map[string]any {
 // mountsToken reports whether the pod gets the token of its account: as specified by the pod, or otherwise by the
 // account, unless that was changed since.
 func (p *compared) mountsToken() bool {
-	if says := valueAtPath(p.want, "spec", "automountServiceAccountToken"); says != nil {
+	if says := podmap.ValueAt(p.want, "spec", "automountServiceAccountToken"); says != nil {
 		return says != false
 	}
 	account := p.committedServiceAccount()
-	return valueAtPath(account, "automountServiceAccountToken") != false || lastWriteTime(account).After(creationTime(p.pod))
+	return podmap.ValueAt(account, "automountServiceAccountToken") != false || lastWriteTime(account).After(creationTime(p.pod))
 }
 
 // secretTokens is the minor version of Kubernetes since which accounts have no Secrets with tokens of their own accord.
@@ -245,9 +247,9 @@ func (p *compared) accountVolume(c change) bool {
 	if !ok || c.want != nil || !p.mountsToken() {
 		return false
 	}
-	name := textAtPath(volume, "name")
-	if secret := textAtPath(volume, "secret", "secretName"); secret == name {
-		account := textAtPath(p.found, "spec", "serviceAccountName")
+	name := podmap.TextAt(volume, "name")
+	if secret := podmap.TextAt(volume, "secret", "secretName"); secret == name {
+		account := podmap.TextAt(p.found, "spec", "serviceAccountName")
 		return p.v.snapshot.olderThan(secretTokens) && strings.HasPrefix(name, account+"-token-") && len(volume) == 2
 	}
 	if !strings.HasPrefix(name, accountVolumePrefix) || len(volume) != 2 {
@@ -258,17 +260,17 @@ func (p *compared) accountVolume(c change) bool {
 		case len(source) != 1:
 			return false
 		case source["serviceAccountToken"] != nil:
-			if textAtPath(source, "serviceAccountToken", "audience") != "" || textAtPath(source, "serviceAccountToken", "path") != "token" {
+			if podmap.TextAt(source, "serviceAccountToken", "audience") != "" || podmap.TextAt(source, "serviceAccountToken", "path") != "token" {
 				return false
 			}
 		case source["downwardAPI"] != nil:
 			items := mapsAtPath(source, "downwardAPI", "items")
-			if len(items) != 1 || textAtPath(items[0], "fieldRef", "fieldPath") != "metadata.namespace" {
+			if len(items) != 1 || podmap.TextAt(items[0], "fieldRef", "fieldPath") != "metadata.namespace" {
 				return false
 			}
 		default:
 			// OpenShift adds the second one.
-			if name := textAtPath(source, "configMap", "name"); name != "kube-root-ca.crt" && name != "openshift-service-ca.crt" {
+			if name := podmap.TextAt(source, "configMap", "name"); name != "kube-root-ca.crt" && name != "openshift-service-ca.crt" {
 				return false
 			}
 		}
@@ -278,10 +280,10 @@ func (p *compared) accountVolume(c change) bool {
 
 func (p *compared) accountMount(c change) bool {
 	mount, ok := c.found.(map[string]any)
-	if !ok || c.want != nil || textAtPath(mount, "mountPath") != "/var/run/secrets/kubernetes.io/serviceaccount" || mount["readOnly"] != true || len(mount) != 3 {
+	if !ok || c.want != nil || podmap.TextAt(mount, "mountPath") != "/var/run/secrets/kubernetes.io/serviceaccount" || mount["readOnly"] != true || len(mount) != 3 {
 		return false
 	}
-	name := textAtPath(mount, "name")
+	name := podmap.TextAt(mount, "name")
 	return slices.ContainsFunc(mapsAtPath(p.found, "spec", "volumes"), func(volume map[string]any) bool {
 		return volume["name"] == name && p.accountVolume(change{found: volume})
 	})
@@ -297,10 +299,10 @@ const limitRangerAnnotation = "kubernetes.io/limit-ranger"
 // limitRanger returns what LimitRanger reports to have set in the pod. It annotates pods only: trusting a template
 // with its text would allow any value to be forged.
 func (p *compared) limitRanger() string {
-	if mapAtPath(p.origin.template, "metadata", "annotations")[limitRangerAnnotation] != nil {
+	if podmap.MapAt(p.origin.template, "metadata", "annotations")[limitRangerAnnotation] != nil {
 		return ""
 	}
-	return textAtPath(p.pod, "metadata", "annotations", limitRangerAnnotation)
+	return podmap.TextAt(p.pod, "metadata", "annotations", limitRangerAnnotation)
 }
 
 // limitRange allows requests and limits that LimitRanger has set, if it reports that in the pod and a LimitRange

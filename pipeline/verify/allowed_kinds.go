@@ -6,6 +6,8 @@ package verify
 import (
 	"maps"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // kruiseGroup has the kinds of OpenKruise.
@@ -41,7 +43,7 @@ func (p *compared) isRolloutMetadata(c change) bool {
 	rollout := p.committedArgoRollout()
 	for strategy, parts := range rolloutMetadata {
 		for _, part := range parts {
-			if v, ok := mapAtPath(rollout, "spec", "strategy", strategy, part, c.path[1].key)[c.lastPathKey()]; ok && v == c.found {
+			if v, ok := podmap.MapAt(rollout, "spec", "strategy", strategy, part, c.path[1].key)[c.lastPathKey()]; ok && v == c.found {
 				return true
 			}
 		}
@@ -53,16 +55,16 @@ func (p *compared) isRolloutMetadata(c change) bool {
 // It is the last one of its list in the ReplicaSet and remains the last one (source: GenerateReplicaSetAffinity in
 // utils/replicaset of argo-rollouts).
 func (p *compared) rolloutAffinity(c change) bool {
-	strategy := mapAtPath(p.committedArgoRollout(), "spec", "strategy")
-	apart := mapAtPath(strategy, "canary", "antiAffinity")
+	strategy := podmap.MapAt(p.committedArgoRollout(), "spec", "strategy")
+	apart := podmap.MapAt(strategy, "canary", "antiAffinity")
 	if apart == nil {
-		apart = mapAtPath(strategy, "blueGreen", "antiAffinity")
+		apart = podmap.MapAt(strategy, "blueGreen", "antiAffinity")
 	}
 	kind := "requiredDuringSchedulingIgnoredDuringExecution"
-	preferred := mapAtPath(apart, "preferredDuringSchedulingIgnoredDuringExecution")
+	preferred := podmap.MapAt(apart, "preferredDuringSchedulingIgnoredDuringExecution")
 	if preferred != nil {
 		kind = "preferredDuringSchedulingIgnoredDuringExecution"
-	} else if mapAtPath(apart, kind) == nil {
+	} else if podmap.MapAt(apart, kind) == nil {
 		return false
 	}
 	terms := mapsAtPath(p.found, "spec", "affinity", "podAntiAffinity", kind)
@@ -74,7 +76,7 @@ func (p *compared) rolloutAffinity(c change) bool {
 		if !sameJSON(last["weight"], preferred["weight"]) {
 			return false
 		}
-		last = mapAtPath(last, "podAffinityTerm")
+		last = podmap.MapAt(last, "podAffinityTerm")
 	}
 	return apartFromStable(last, p.pod) && sameJSON(valueAt(withoutLast(p.found, kind), c.path), c.want)
 }
@@ -88,7 +90,7 @@ func apartFromStable(term, pod map[string]any) bool {
 		return false
 	}
 	values, _ := expressions[0]["values"].([]any)
-	if len(values) != 1 || values[0] == "" || values[0] == textAtPath(pod, "metadata", "labels", key) {
+	if len(values) != 1 || values[0] == "" || values[0] == podmap.TextAt(pod, "metadata", "labels", key) {
 		return false
 	}
 	return sameJSON(term, map[string]any{
@@ -100,8 +102,8 @@ func apartFromStable(term, pod map[string]any) bool {
 
 // withoutLast returns the affinity of a pod, in a pod, without the last term of a list of its anti-affinity, and without what is empty then.
 func withoutLast(pod map[string]any, kind string) map[string]any {
-	affinity := maps.Clone(mapAtPath(pod, "spec", "affinity"))
-	apart := maps.Clone(mapAtPath(affinity, "podAntiAffinity"))
+	affinity := maps.Clone(podmap.MapAt(pod, "spec", "affinity"))
+	apart := maps.Clone(podmap.MapAt(affinity, "podAntiAffinity"))
 	terms, _ := apart[kind].([]any)
 	apart[kind] = slices.Clone(terms[:len(terms)-1])
 	if len(terms) == 1 {

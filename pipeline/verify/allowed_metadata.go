@@ -6,6 +6,8 @@ package verify
 import (
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // allowsControllerLabel allows the labels that controllers add, as far as it can be checked with the values that they
@@ -22,18 +24,18 @@ func (p *compared) allowsControllerLabel(c change) bool {
 	case "controller-revision-hash", "pod-template-generation":
 		return owner.Kind == "DaemonSet" || owner.Kind == "StatefulSet" || !owner.builtIn()
 	case "statefulset.kubernetes.io/pod-name":
-		return owner.Kind == "StatefulSet" && c.found == textAtPath(p.pod, "metadata", "name")
+		return owner.Kind == "StatefulSet" && c.found == podmap.TextAt(p.pod, "metadata", "name")
 	case "apps.kubernetes.io/pod-index":
 		index, _ := c.found.(string)
-		return owner.Kind == "StatefulSet" && strings.HasSuffix(textAtPath(p.pod, "metadata", "name"), "-"+index)
+		return owner.Kind == "StatefulSet" && strings.HasSuffix(podmap.TextAt(p.pod, "metadata", "name"), "-"+index)
 	case "controller-uid", "batch.kubernetes.io/controller-uid":
-		return owner.Kind == "Job" && c.found == textAtPath(controllerRef(p.pod), "uid")
+		return owner.Kind == "Job" && c.found == podmap.TextAt(controllerRef(p.pod), "uid")
 	case "job-name", "batch.kubernetes.io/job-name":
 		return owner.Kind == "Job" && c.found == owner.Name
 	case jobIndexAnnotation:
-		return owner.Kind == "Job" && c.found == textAtPath(p.pod, "metadata", "annotations", jobIndexAnnotation)
+		return owner.Kind == "Job" && c.found == podmap.TextAt(p.pod, "metadata", "annotations", jobIndexAnnotation)
 	case "topology.kubernetes.io/zone", "topology.kubernetes.io/region":
-		return c.want == nil && textAtPath(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
+		return c.want == nil && podmap.TextAt(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
 	}
 	return c.want == nil && p.controllerSet(c) || p.isRolloutMetadata(c)
 }
@@ -112,28 +114,28 @@ func sameAppArmor(want, found map[string]any, container string) bool {
 				if c["name"] != container {
 					continue
 				}
-				if field := mapAtPath(c, "securityContext", "appArmorProfile"); field != nil {
+				if field := podmap.MapAt(c, "securityContext", "appArmorProfile"); field != nil {
 					return appArmorText(field)
 				}
 			}
 		}
-		if said := textAtPath(pod, "metadata", "annotations", appArmorAnnotation+container); said != "" {
+		if said := podmap.TextAt(pod, "metadata", "annotations", appArmorAnnotation+container); said != "" {
 			return said
 		}
-		return appArmorText(mapAtPath(pod, "spec", "securityContext", "appArmorProfile"))
+		return appArmorText(podmap.MapAt(pod, "spec", "securityContext", "appArmorProfile"))
 	}
 	return profile(want) == profile(found)
 }
 
 // appArmorText writes a profile as the annotation does.
 func appArmorText(field map[string]any) string {
-	switch textAtPath(field, "type") {
+	switch podmap.TextAt(field, "type") {
 	case "Unconfined":
 		return "unconfined"
 	case "RuntimeDefault":
 		return "runtime/default"
 	case "Localhost":
-		return "localhost/" + textAtPath(field, "localhostProfile")
+		return "localhost/" + podmap.TextAt(field, "localhostProfile")
 	}
 	return ""
 }

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // findCreation returns the log's record of the creation of a pod: by its uid, otherwise the last one of its name.
 func (a *Audit) findCreation(pod map[string]any) (creation, bool) {
-	ref, uid := refOf(pod), textAtPath(pod, "metadata", "uid")
+	ref, uid := refOf(pod), podmap.TextAt(pod, "metadata", "uid")
 	for _, c := range slices.Backward(a.pods[ref.Namespace+"/"+ref.Name]) {
 		if c.uid == "" || uid == "" || c.uid == uid {
 			return c, true

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // CauseKind describes how a field got its value.
@@ -128,7 +130,7 @@ func (v *verifier) workloadCause(p *compared, c change) Cause {
 		"Deployment": {"spec", "template"}, "StatefulSet": {"spec", "template"}, "DaemonSet": {"spec", "template"}, "ReplicaSet": {"spec", "template"},
 		"Rollout": {"spec", "template"}, "Job": {"spec", "template"}, "ReplicationController": {"spec", "template"},
 		"CronJob": {"spec", "jobTemplate", "spec", "template"},
-	}[textAtPath(top, "kind")]
+	}[podmap.TextAt(top, "kind")]
 	copied := controllerRef(top) != nil && !p.version.Ref.canBeNamedBy(refOf(top))
 	if !ok || c.found == nil || copied {
 		return cause

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -74,7 +75,7 @@ func NewWorkload(registry *workload.Registry, obj map[string]any, namespace, fil
 	if ref.Namespace == "" {
 		ref.Namespace = namespace
 	}
-	if begins := textAtPath(obj, "metadata", "generateName"); ref.Name == "" && begins != "" {
+	if begins := podmap.TextAt(obj, "metadata", "generateName"); ref.Name == "" && begins != "" {
 		ref.Name = begins + anyEnding
 	}
 	w := &Workload{Ref: ref, File: file, Object: obj}

@@ -3,7 +3,11 @@
 
 package verify
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
+)
 
 // The minor versions of Kubernetes since which the API server writes the labels of a pod that matchLabelKeys and mismatchLabelKeys name
 // into the selector beside them, when the pod is created (source: PrepareForCreate in pkg/registry/core/pod/strategy.go and the feature
@@ -15,11 +19,11 @@ const (
 
 // expectLabelKeys adds those requirements. The values are the pod's: what its labels may be is a question of its own.
 func (v *verifier) expectLabelKeys(out, pod map[string]any) {
-	labels := mapAtPath(pod, "metadata", "labels")
+	labels := podmap.MapAt(pod, "metadata", "labels")
 	if !v.snapshot.olderThan(affinityLabelKeys) {
 		for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
 			for _, preferred := range mapsAtPath(out, "spec", "affinity", kind, "preferredDuringSchedulingIgnoredDuringExecution") {
-				requireLabels(mapAtPath(preferred, "podAffinityTerm"), labels, nil)
+				requireLabels(podmap.MapAt(preferred, "podAffinityTerm"), labels, nil)
 			}
 			for _, term := range mapsAtPath(out, "spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution") {
 				requireLabels(term, labels, nil)
@@ -53,7 +57,7 @@ func ownSelectorRequirement(pod, constraint map[string]any) func(requirement map
 // requireLabels adds to the selector of a term the requirements of its label keys, if they are expected; if
 // expected is nil, all are. A term without a selector matches no pod, and is left unchanged.
 func requireLabels(term, labels map[string]any, expected func(requirement map[string]any) bool) {
-	selector := mapAtPath(term, "labelSelector")
+	selector := podmap.MapAt(term, "labelSelector")
 	if selector == nil {
 		return
 	}

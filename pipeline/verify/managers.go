@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // manager is an entry of managedFields: who set which fields.
@@ -22,10 +24,10 @@ type manager struct {
 func managersByTime(obj map[string]any) []manager {
 	var out []manager
 	for _, entry := range mapsAtPath(obj, "metadata", "managedFields") {
-		t, _ := time.Parse(time.RFC3339, textAtPath(entry, "time"))
+		t, _ := time.Parse(time.RFC3339, podmap.TextAt(entry, "time"))
 		out = append(out, manager{
-			name: textAtPath(entry, "manager"), operation: textAtPath(entry, "operation"), subresource: textAtPath(entry, "subresource"),
-			time: t, fields: mapAtPath(entry, "fieldsV1"),
+			name: podmap.TextAt(entry, "manager"), operation: podmap.TextAt(entry, "operation"), subresource: podmap.TextAt(entry, "subresource"),
+			time: t, fields: podmap.MapAt(entry, "fieldsV1"),
 		})
 	}
 	slices.SortStableFunc(out, func(a, b manager) int { return a.time.Compare(b.time) })

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -23,7 +24,7 @@ func verifyOne(t *testing.T, committed, found string, s *Snapshot, options Optio
 		if obj["metadata"] == nil {
 			obj["metadata"] = map[string]any{}
 		}
-		meta := mapAtPath(obj, "metadata")
+		meta := podmap.MapAt(obj, "metadata")
 		meta["name"], meta["namespace"] = "web", "shop"
 		return obj
 	}

@@ -6,6 +6,7 @@ package verify
 import (
 	"slices"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -40,14 +41,14 @@ func (s *Snapshot) resolveOwnerChain(pod map[string]any, registry *workload.Regi
 	}
 	var above []Ref
 	for i := 0; ref != nil && i < maxOwners; i++ {
-		r := newRef(textAtPath(ref, "apiVersion"), textAtPath(ref, "kind"), self.Namespace, textAtPath(ref, "name"))
+		r := newRef(podmap.TextAt(ref, "apiVersion"), podmap.TextAt(ref, "kind"), self.Namespace, podmap.TextAt(ref, "name"))
 		above = append(above, r)
 		obj := s.objects[r]
 		if i == 0 {
 			o.direct, o.owner = r, obj
-			if obj != nil && textAtPath(obj, "metadata", "uid") != textAtPath(ref, "uid") {
+			if obj != nil && podmap.TextAt(obj, "metadata", "uid") != podmap.TextAt(ref, "uid") {
 				// A pod that is being deleted outlives its owner, which may have been recreated by now.
-				o.owner, o.forged = nil, valueAtPath(pod, "metadata", "deletionTimestamp") == nil
+				o.owner, o.forged = nil, podmap.ValueAt(pod, "metadata", "deletionTimestamp") == nil
 			}
 		}
 		if obj == nil {
@@ -82,11 +83,11 @@ func guessOwnersByName(pod map[string]any, owner Ref) []Ref {
 
 // ownersTemplate returns the template that a pod's owner has, or had when it made the pod, as metadata and spec.
 func (s *Snapshot) ownersTemplate(pod map[string]any, o origin, registry *workload.Registry) map[string]any {
-	hash := textAtPath(pod, "metadata", "labels", "controller-revision-hash")
+	hash := podmap.TextAt(pod, "metadata", "labels", "controller-revision-hash")
 	switch o.direct.Kind {
 	case "StatefulSet", "DaemonSet":
 		if revision := s.controllerRevision(o.direct, hash); revision != nil {
-			return mapAtPath(revision, "data", "spec", "template")
+			return podmap.MapAt(revision, "data", "spec", "template")
 		}
 		if hash != "" {
 			return nil // the owner's template may be newer than the pod

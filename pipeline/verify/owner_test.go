@@ -6,6 +6,7 @@ package verify
 import (
 	"testing"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -35,7 +36,7 @@ func TestOwnersMadeAnew(t *testing.T) {
 		pod := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: db-0, namespace: shop, labels: {app: db}, ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: db, controller: true, uid: `+c.uid+`}]},
 spec: {hostname: db-0, containers: [{name: a, image: "`+c.image+`"}]}}`)
 		if c.deleted != "" {
-			mapAtPath(pod, "metadata")["deletionTimestamp"] = c.deleted
+			podmap.MapAt(pod, "metadata")["deletionTimestamp"] = c.deleted
 		}
 		s.Add(pod)
 		r, err := Verify(t.Context(), s, commits{{w.Ref: w}}, Options{Registry: registry})

@@ -16,7 +16,7 @@ import (
 // normalPod returns what of a pod or a template is compared, in maps of its own: labels, annotations, finalizers and the
 // spec, written as the API server writes them. unknown are the fields of the spec that the types do not have.
 func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, err error) {
-	spec := mapAtPath(pod, "spec")
+	spec := podmap.MapAt(pod, "spec")
 	var typed corev1.PodSpec
 	if err := podmap.CheckQuantities(spec, &typed); err != nil {
 		return nil, nil, fmt.Errorf("reading the spec: %w", err)
@@ -37,11 +37,11 @@ func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, 
 	}
 	metadata := map[string]any{}
 	for _, key := range []string{"labels", "annotations"} {
-		if m := mapAtPath(pod, "metadata", key); len(m) > 0 {
+		if m := podmap.MapAt(pod, "metadata", key); len(m) > 0 {
 			metadata[key] = withoutNull(m)
 		}
 	}
-	if f, _ := valueAtPath(pod, "metadata", "finalizers").([]any); len(f) > 0 {
+	if f, _ := podmap.ValueAt(pod, "metadata", "finalizers").([]any); len(f) > 0 {
 		metadata["finalizers"] = append([]any(nil), f...)
 	}
 	return map[string]any{"metadata": metadata, "spec": written}, unknown, nil
@@ -85,9 +85,9 @@ func (v *verifier) expectedPodFromTemplate(template map[string]any, o origin, to
 
 // expectStateful adds what the controller of StatefulSets sets: the identity, and the volumes of its claims.
 func expectStateful(out, top, pod map[string]any) {
-	spec, name := mapAtPath(out, "spec"), textAtPath(pod, "metadata", "name")
+	spec, name := podmap.MapAt(out, "spec"), podmap.TextAt(pod, "metadata", "name")
 	spec["hostname"] = name
-	if service := textAtPath(top, "spec", "serviceName"); service != "" {
+	if service := podmap.TextAt(top, "spec", "serviceName"); service != "" {
 		spec["subdomain"] = service
 	} else {
 		delete(spec, "subdomain")
@@ -98,10 +98,10 @@ func expectStateful(out, top, pod map[string]any) {
 // expectClaims adds the volumes of an owner's claim templates, whose claims have the pod's name: those of StatefulSets and of OpenKruise's
 // CloneSets (source: UpdateStorage in pkg/controller/cloneset/utils of openkruise/kruise).
 func expectClaims(out, top, pod map[string]any) {
-	spec, name := mapAtPath(out, "spec"), textAtPath(pod, "metadata", "name")
+	spec, name := podmap.MapAt(out, "spec"), podmap.TextAt(pod, "metadata", "name")
 	volumes, _ := spec["volumes"].([]any)
 	for _, claim := range mapsAtPath(top, "spec", "volumeClaimTemplates") {
-		claimName := textAtPath(claim, "metadata", "name")
+		claimName := podmap.TextAt(claim, "metadata", "name")
 		volumes = podmap.Without(volumes, claimName)
 		volumes = append(volumes, map[string]any{
 			"name": claimName, "persistentVolumeClaim": map[string]any{"claimName": claimName + "-" + name},
@@ -118,7 +118,7 @@ func expectClaims(out, top, pod map[string]any) {
 // pkg/apis/core/v1/helper of k8s.io/kubernetes).
 func expectDaemon(out, pod map[string]any) {
 	for _, t := range mapsAtPath(out, "spec", "tolerations") {
-		if daemonTolerates(t, valueAtPath(out, "spec", "hostNetwork") == true) {
+		if daemonTolerates(t, podmap.ValueAt(out, "spec", "hostNetwork") == true) {
 			delete(t, "tolerationSeconds")
 		}
 	}
@@ -130,15 +130,15 @@ func expectDaemon(out, pod map[string]any) {
 			}
 		}
 	}
-	if bound := textAtPath(pod, "spec", "nodeName"); bound != "" {
+	if bound := podmap.TextAt(pod, "spec", "nodeName"); bound != "" {
 		node = bound
 	}
-	affinity := mapAtPath(out, "spec", "affinity")
+	affinity := podmap.MapAt(out, "spec", "affinity")
 	if affinity == nil {
 		affinity = map[string]any{}
-		mapAtPath(out, "spec")["affinity"] = affinity
+		podmap.MapAt(out, "spec")["affinity"] = affinity
 	}
-	nodes := mapAtPath(affinity, "nodeAffinity")
+	nodes := podmap.MapAt(affinity, "nodeAffinity")
 	if nodes == nil {
 		nodes = map[string]any{}
 		affinity["nodeAffinity"] = nodes
@@ -151,12 +151,12 @@ func expectDaemon(out, pod map[string]any) {
 // jobSpec returns the spec of the Job that a pod is of.
 func (v *verifier) jobSpec(o origin, top map[string]any) map[string]any {
 	if o.owner != nil {
-		return mapAtPath(o.owner, "spec")
+		return podmap.MapAt(o.owner, "spec")
 	}
-	if spec := mapAtPath(top, "spec", "jobTemplate", "spec"); spec != nil {
+	if spec := podmap.MapAt(top, "spec", "jobTemplate", "spec"); spec != nil {
 		return spec
 	}
-	return mapAtPath(top, "spec")
+	return podmap.MapAt(top, "spec")
 }
 
 // jobIndex is the variable that pods of indexed Jobs get, and the annotation with its value.
@@ -167,12 +167,12 @@ const (
 
 // expectJob adds what pods of indexed Jobs have: the index as a variable of each container, and in the host's name.
 func expectJob(out, spec, pod map[string]any) {
-	if textAtPath(spec, "completionMode") != "Indexed" {
+	if podmap.TextAt(spec, "completionMode") != "Indexed" {
 		return
 	}
-	index := textAtPath(pod, "metadata", "annotations", jobIndexAnnotation)
-	if job := textAtPath(controllerRef(pod), "name"); job != "" {
-		mapAtPath(out, "spec")["hostname"] = job + "-" + index
+	index := podmap.TextAt(pod, "metadata", "annotations", jobIndexAnnotation)
+	if job := podmap.TextAt(controllerRef(pod), "name"); job != "" {
+		podmap.MapAt(out, "spec")["hostname"] = job + "-" + index
 	}
 	for _, key := range []string{"initContainers", "containers"} {
 		for _, c := range mapsAtPath(out, "spec", key) {
@@ -181,7 +181,7 @@ func expectJob(out, spec, pod map[string]any) {
 				continue
 			}
 			path := "metadata.annotations['" + jobIndexAnnotation + "']"
-			if _, labelled := mapAtPath(pod, "metadata", "labels")[jobIndexAnnotation]; labelled {
+			if _, labelled := podmap.MapAt(pod, "metadata", "labels")[jobIndexAnnotation]; labelled {
 				path = "metadata.labels['" + jobIndexAnnotation + "']"
 			}
 			c["env"] = append(env, map[string]any{"name": jobIndex, "valueFrom": map[string]any{"fieldRef": map[string]any{

@@ -6,6 +6,8 @@ package verify
 import (
 	"cmp"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Ref names an object of a cluster. Versions do not matter: the same object can be read in several.
@@ -77,37 +79,12 @@ func (r Ref) builtIn() bool {
 
 // refOf names an object by its own words.
 func refOf(obj map[string]any) Ref {
-	return newRef(textAtPath(obj, "apiVersion"), textAtPath(obj, "kind"), textAtPath(obj, "metadata", "namespace"), textAtPath(obj, "metadata", "name"))
-}
-
-// textAtPath returns the text at a path of keys, or "".
-func textAtPath(m map[string]any, path ...string) string {
-	s, _ := valueAtPath(m, path...).(string)
-	return s
-}
-
-// valueAtPath returns the value at a path of keys, or nil.
-func valueAtPath(m map[string]any, path ...string) any {
-	var v any = m
-	for _, key := range path {
-		next, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = next[key]
-	}
-	return v
-}
-
-// mapAtPath returns the map at a path of keys, or nil.
-func mapAtPath(m map[string]any, path ...string) map[string]any {
-	t, _ := valueAtPath(m, path...).(map[string]any)
-	return t
+	return newRef(podmap.TextAt(obj, "apiVersion"), podmap.TextAt(obj, "kind"), podmap.TextAt(obj, "metadata", "namespace"), podmap.TextAt(obj, "metadata", "name"))
 }
 
 // mapsAtPath returns the elements at a path of keys that are maps.
 func mapsAtPath(m map[string]any, path ...string) []map[string]any {
-	elements, _ := valueAtPath(m, path...).([]any)
+	elements, _ := podmap.ValueAt(m, path...).([]any)
 	out := make([]map[string]any, 0, len(elements))
 	for _, e := range elements {
 		if one, ok := e.(map[string]any); ok {

@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Rollout is how far the pods of some directories are on their way to the newest commit.
@@ -54,8 +56,8 @@ func isInDirs(file string, dirs []string) bool {
 // isPodReady reports whether a pod has the condition Ready.
 func isPodReady(pod map[string]any) bool {
 	for _, condition := range mapsAtPath(pod, "status", "conditions") {
-		if textAtPath(condition, "type") == "Ready" {
-			return textAtPath(condition, "status") == "True"
+		if podmap.TextAt(condition, "type") == "Ready" {
+			return podmap.TextAt(condition, "status") == "True"
 		}
 	}
 	return false

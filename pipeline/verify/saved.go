@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // ReadSaved adds the objects of a file that kubectl get -o yaml or -o json has written.
@@ -50,7 +51,7 @@ func (s *Snapshot) addSaved(obj map[string]any, apiVersion, kind string) {
 		}
 		for _, item := range items {
 			if one, ok := item.(map[string]any); ok {
-				s.addSaved(one, textAtPath(obj, "apiVersion"), element)
+				s.addSaved(one, podmap.TextAt(obj, "apiVersion"), element)
 			}
 		}
 		return
@@ -58,7 +59,7 @@ func (s *Snapshot) addSaved(obj map[string]any, apiVersion, kind string) {
 	if own == "" && kind != "" {
 		obj["apiVersion"], obj["kind"] = apiVersion, kind
 	}
-	if ref := refOf(obj); slices.Contains(Kinds, ref.Kind) || !ref.builtIn() && valueAtPath(obj, "spec") != nil {
+	if ref := refOf(obj); slices.Contains(Kinds, ref.Kind) || !ref.builtIn() && podmap.ValueAt(obj, "spec") != nil {
 		s.Add(obj)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // DefaultSidecars are the containers that count as sidecars: those of the sidecars that come with Prerig.
@@ -51,7 +53,7 @@ func sidecarVersion(pod map[string]any, name string) (string, bool) {
 	for _, key := range []string{"containers", "initContainers"} {
 		for _, c := range mapsAtPath(pod, "spec", key) {
 			if c["name"] == name {
-				return imageVersion(textAtPath(c, "image")), true
+				return imageVersion(podmap.TextAt(c, "image")), true
 			}
 		}
 	}

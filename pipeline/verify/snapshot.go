@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Snapshot is what was read of a cluster. The zero value is an empty one.
@@ -89,10 +91,10 @@ func (s *Snapshot) unreadKinds() []string {
 	// Many clusters have none of these, so their absence from saved objects is irrelevant unless a pod depends on
 	// one.
 	for _, pod := range s.pods {
-		if textAtPath(pod, "spec", "runtimeClassName") != "" {
+		if podmap.TextAt(pod, "spec", "runtimeClassName") != "" {
 			needed["RuntimeClass"] = "runtimeclasses"
 		}
-		if textAtPath(pod, "metadata", "annotations", limitRangerAnnotation) != "" {
+		if podmap.TextAt(pod, "metadata", "annotations", limitRangerAnnotation) != "" {
 			needed["LimitRange"] = "limitranges"
 		}
 	}
@@ -108,11 +110,11 @@ func (s *Snapshot) unreadKinds() []string {
 // controllerRevision returns the revision of an owner that a pod was made of, by the hash in its label, or nil.
 func (s *Snapshot) controllerRevision(owner Ref, hash string) map[string]any {
 	for _, r := range s.revisions[owner.Namespace] {
-		if ref := controllerRef(r); ref == nil || newRef(textAtPath(ref, "apiVersion"), textAtPath(ref, "kind"), owner.Namespace, textAtPath(ref, "name")) != owner {
+		if ref := controllerRef(r); ref == nil || newRef(podmap.TextAt(ref, "apiVersion"), podmap.TextAt(ref, "kind"), owner.Namespace, podmap.TextAt(ref, "name")) != owner {
 			continue
 		}
 		// Pods of a StatefulSet have the revision's name, those of a DaemonSet the hash in its label.
-		if textAtPath(r, "metadata", "name") == hash || textAtPath(r, "metadata", "labels", "controller-revision-hash") == hash {
+		if podmap.TextAt(r, "metadata", "name") == hash || podmap.TextAt(r, "metadata", "labels", "controller-revision-hash") == hash {
 			return r
 		}
 	}
@@ -131,7 +133,7 @@ func controllerRef(obj map[string]any) map[string]any {
 
 // creationTime returns when an object was created.
 func creationTime(obj map[string]any) time.Time {
-	t, _ := time.Parse(time.RFC3339, textAtPath(obj, "metadata", "creationTimestamp"))
+	t, _ := time.Parse(time.RFC3339, podmap.TextAt(obj, "metadata", "creationTimestamp"))
 	return t
 }
 
@@ -139,7 +141,7 @@ func creationTime(obj map[string]any) time.Time {
 func lastWriteTime(obj map[string]any) time.Time {
 	last := creationTime(obj)
 	for _, entry := range mapsAtPath(obj, "metadata", "managedFields") {
-		if t, err := time.Parse(time.RFC3339, textAtPath(entry, "time")); err == nil && t.After(last) {
+		if t, err := time.Parse(time.RFC3339, podmap.TextAt(entry, "time")); err == nil && t.After(last) {
 			last = t
 		}
 	}

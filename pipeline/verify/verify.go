@@ -134,18 +134,18 @@ func (v *verifier) choosePodsToCompare(report *Report) []map[string]any {
 	}
 	var out []map[string]any
 	for _, pod := range v.snapshot.pods {
-		if !v.options.AllNamespaces && !namespaces[textAtPath(pod, "metadata", "namespace")] {
+		if !v.options.AllNamespaces && !namespaces[podmap.TextAt(pod, "metadata", "namespace")] {
 			continue
 		}
-		if phase := textAtPath(pod, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
+		if phase := podmap.TextAt(pod, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
 			report.Finished++
 			continue
 		}
 		out = append(out, pod)
 	}
 	slices.SortFunc(out, func(a, b map[string]any) int {
-		return cmp.Or(cmp.Compare(textAtPath(a, "metadata", "namespace"), textAtPath(b, "metadata", "namespace")),
-			cmp.Compare(textAtPath(a, "metadata", "name"), textAtPath(b, "metadata", "name")))
+		return cmp.Or(cmp.Compare(podmap.TextAt(a, "metadata", "namespace"), podmap.TextAt(b, "metadata", "namespace")),
+			cmp.Compare(podmap.TextAt(a, "metadata", "name"), podmap.TextAt(b, "metadata", "name")))
 	})
 	return out
 }
@@ -190,7 +190,7 @@ func (v *verifier) addPodResults(report *Report, chosen []map[string]any, result
 // priorityClass returns the class with a name, or the default class if the name is empty; nil if none exists.
 func (v *verifier) priorityClass(name string) map[string]any {
 	for _, class := range v.snapshot.classes {
-		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && textAtPath(class, "metadata", "name") == name {
+		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && podmap.TextAt(class, "metadata", "name") == name {
 			return class
 		}
 	}

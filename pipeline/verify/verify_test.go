@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -61,9 +62,9 @@ func TestVerify(t *testing.T) {
 	s := &Snapshot{KubernetesVersion: "v1.36.3"}
 	pod := func(of, pod string) {
 		obj := parse(t, pod)
-		meta := mapAtPath(obj, "metadata")
+		meta := podmap.MapAt(obj, "metadata")
 		meta["name"], meta["namespace"], meta["generateName"] = of+"-7d4b9c6d5f-x2x7k", "shop", of+"-7d4b9c6d5f-"
-		mapAtPath(meta, "labels")["pod-template-hash"] = "7d4b9c6d5f"
+		podmap.MapAt(meta, "labels")["pod-template-hash"] = "7d4b9c6d5f"
 		meta["ownerReferences"] = []any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": of + "-7d4b9c6d5f", "controller": true, "uid": "u"}}
 		obj["apiVersion"], obj["kind"] = "v1", "Pod"
 		s.Add(obj)

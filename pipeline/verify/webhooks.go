@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // mutator is something of the cluster that may change pods as they are created.
@@ -38,7 +40,7 @@ func (s *Snapshot) mutatorsReachingPods() []mutator {
 	}
 	for _, obj := range s.policies {
 		var c admissionregistrationv1.MutatingWebhook
-		constraints := mapAtPath(obj, "spec", "matchConstraints")
+		constraints := podmap.MapAt(obj, "spec", "matchConstraints")
 		if constraints == nil {
 			continue
 		}
@@ -48,7 +50,7 @@ func (s *Snapshot) mutatorsReachingPods() []mutator {
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(shape, &c) != nil {
 			continue
 		}
-		m := mutator{name: "MutatingAdmissionPolicy " + textAtPath(obj, "metadata", "name"), rules: c.Rules, configuration: obj}
+		m := mutator{name: "MutatingAdmissionPolicy " + podmap.TextAt(obj, "metadata", "name"), rules: c.Rules, configuration: obj}
 		if m.setSelectors(c.NamespaceSelector, c.ObjectSelector) {
 			out = append(out, m)
 		}
@@ -93,11 +95,11 @@ func createsPods(r admissionregistrationv1.RuleWithOperations) bool {
 func (v *verifier) webhooksOf(p *compared) []string {
 	namespace := refOf(p.pod).Namespace
 	own := labels.Set{"kubernetes.io/metadata.name": namespace}
-	for key, value := range mapAtPath(v.snapshot.objects[newRef("v1", "Namespace", "", namespace)], "metadata", "labels") {
+	for key, value := range podmap.MapAt(v.snapshot.objects[newRef("v1", "Namespace", "", namespace)], "metadata", "labels") {
 		own[key], _ = value.(string)
 	}
 	with := labels.Set{}
-	for key, value := range mapAtPath(p.want, "metadata", "labels") {
+	for key, value := range podmap.MapAt(p.want, "metadata", "labels") {
 		with[key], _ = value.(string)
 	}
 	var names []string

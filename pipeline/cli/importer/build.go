@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
@@ -31,15 +32,15 @@ func (b *policyBuilder) setInjector() {
 	p := b.plane
 	i := &v1alpha1.Istio{
 		Injector: v1alpha1.Injector{
-			Config: textAt(p.injector.Value, "data", "config"),
-			Values: textAt(p.injector.Value, "data", "values"),
+			Config: podmap.TextAt(p.injector.Value, "data", "config"),
+			Values: podmap.TextAt(p.injector.Value, "data", "values"),
 		},
 	}
 	if p.revision != defaultRevision {
 		i.Revision = p.revision
 	}
 	if p.mesh != nil {
-		i.MeshConfig = textAt(p.mesh.Value, "data", "mesh")
+		i.MeshConfig = podmap.TextAt(p.mesh.Value, "data", "mesh")
 	} else {
 		b.addWarning("the input has no ConfigMap %s with data.mesh: the mesh config is the version's default",
 			meshName+revisionSuffix(p.revision))
@@ -160,7 +161,7 @@ func (b *policyBuilder) readDeployment() {
 
 // discoveryContainer is the container of istiod (pilot before 1.5) in a Deployment, or nil.
 func discoveryContainer(o *clusterObject) map[string]any {
-	for _, c := range objectsOf(valueAt(o.Value, "spec", "template", "spec", "containers")) {
+	for _, c := range objectsOf(podmap.ValueAt(o.Value, "spec", "template", "spec", "containers")) {
 		if c["name"] == "discovery" {
 			return c
 		}
@@ -200,7 +201,7 @@ func (b *policyBuilder) setKubeletVersion(all []*clusterObject, opts Options) {
 		if o.kind != "Node" {
 			continue
 		}
-		v, err := version.ParseGeneric(textAt(o.Value, "status", "nodeInfo", "kubeletVersion"))
+		v, err := version.ParseGeneric(podmap.TextAt(o.Value, "status", "nodeInfo", "kubeletVersion"))
 		if err != nil {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const (
@@ -23,16 +24,16 @@ const (
 func (r *sidecarReader) setCloudSQL(all []*clusterObject) error {
 	var workloads []any
 	for _, o := range all {
-		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) ||
-			textAt(o.Value, "metadata", "deletionTimestamp") != "" {
+		if o.kind != cloudSQLKind || !strings.HasPrefix(podmap.TextAt(o.Value, "apiVersion"), cloudSQLGroup) ||
+			podmap.TextAt(o.Value, "metadata", "deletionTimestamp") != "" {
 			continue
 		}
-		if valueAt(o.Value, "spec", "workloadSelector") == nil {
+		if podmap.ValueAt(o.Value, "spec", "workloadSelector") == nil {
 			r.addWarning("%s has no spec.workloadSelector and is skipped: it selects no workload", o)
 			continue
 		}
 		meta := map[string]any{"name": o.name, "namespace": o.namespace}
-		if generation := valueAt(o.Value, "metadata", "generation"); generation != nil {
+		if generation := podmap.ValueAt(o.Value, "metadata", "generation"); generation != nil {
 			meta["generation"] = generation
 		}
 		workloads = append(workloads, map[string]any{"metadata": meta, "spec": o.Value["spec"]})
@@ -67,8 +68,8 @@ func cloudSQLOperatorVersion(all []*clusterObject) string {
 		if o.kind != "Deployment" {
 			continue
 		}
-		for _, c := range objectsOf(valueAt(o.Value, "spec", "template", "spec", "containers")) {
-			name, _, _ := strings.Cut(textAt(c, "image"), "@")
+		for _, c := range objectsOf(podmap.ValueAt(o.Value, "spec", "template", "spec", "containers")) {
+			name, _, _ := strings.Cut(podmap.TextAt(c, "image"), "@")
 			if repository, tag, ok := strings.Cut(name, cloudSQLImage+":"); ok && repository != "" {
 				return tag
 			}

@@ -6,27 +6,13 @@ package importer
 import (
 	"maps"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
-
-// valueAt is the value at the path, or nil.
-func valueAt(m map[string]any, path ...string) any {
-	var v any = m
-	for _, key := range path {
-		m, _ := v.(map[string]any)
-		v = m[key]
-	}
-	return v
-}
-
-// textAt is the string at the path, or "".
-func textAt(m map[string]any, path ...string) string {
-	s, _ := valueAt(m, path...).(string)
-	return s
-}
 
 // stringMapAt is the map of strings at the path; nil where it is empty.
 func stringMapAt(m map[string]any, path ...string) map[string]string {
-	raw, _ := valueAt(m, path...).(map[string]any)
+	raw, _ := podmap.ValueAt(m, path...).(map[string]any)
 	out := make(map[string]string, len(raw))
 	for k, v := range raw {
 		if s, ok := v.(string); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Object is one Kubernetes object with the place where it was read.
@@ -229,8 +230,8 @@ func viewObjects(objects []Object) []*clusterObject {
 		v := &clusterObject{
 			Object:    o,
 			kind:      kind,
-			name:      textAt(o.Value, "metadata", "name"),
-			namespace: textAt(o.Value, "metadata", "namespace"),
+			name:      podmap.TextAt(o.Value, "metadata", "name"),
+			namespace: podmap.TextAt(o.Value, "metadata", "namespace"),
 			labels:    stringMapAt(o.Value, "metadata", "labels"),
 		}
 		all = append(all, v)
@@ -284,7 +285,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 		return nil
 	}
 	for _, o := range all {
-		if o.kind != "ConfigMap" || !o.isNamed(injectorName) || textAt(o.Value, "data", "config") == "" {
+		if o.kind != "ConfigMap" || !o.isNamed(injectorName) || podmap.TextAt(o.Value, "data", "config") == "" {
 			continue
 		}
 		rev := o.revisionOf(injectorName)
@@ -295,7 +296,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 	}
 	for _, o := range all {
 		switch {
-		case o.kind == "ConfigMap" && o.isNamed(meshName) && textAt(o.Value, "data", "mesh") != "":
+		case o.kind == "ConfigMap" && o.isNamed(meshName) && podmap.TextAt(o.Value, "data", "mesh") != "":
 			p := find(o, o.revisionOf(meshName))
 			if p == nil {
 				continue

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -35,7 +36,7 @@ var linkerdUnread = map[string]bool{
 func findLinkerd(all []*clusterObject) (*clusterObject, error) {
 	var found *clusterObject
 	for _, o := range all {
-		if o.kind != "ConfigMap" || o.name != linkerdConfig || textAt(o.Value, "data", linkerdConfigKey) == "" {
+		if o.kind != "ConfigMap" || o.name != linkerdConfig || podmap.TextAt(o.Value, "data", linkerdConfigKey) == "" {
 			continue
 		}
 		if found != nil {
@@ -48,7 +49,7 @@ func findLinkerd(all []*clusterObject) (*clusterObject, error) {
 
 // setLinkerd adds Linkerd's sidecar with the values of its ConfigMap and the trust anchors.
 func (r *sidecarReader) setLinkerd(config *clusterObject, all []*clusterObject) error {
-	decoded, err := manifest.Decode([]byte(textAt(config.Value, "data", linkerdConfigKey)))
+	decoded, err := manifest.Decode([]byte(podmap.TextAt(config.Value, "data", linkerdConfigKey)))
 	if err != nil {
 		return fmt.Errorf("importing %s: reading data.%s: %w", config, linkerdConfigKey, err)
 	}
@@ -79,7 +80,7 @@ func (r *sidecarReader) setTrustAnchors(values map[string]any, config *clusterOb
 	const field = "identityTrustAnchorsPEM"
 	for _, o := range all {
 		if o.kind == "ConfigMap" && o.name == linkerdAnchors && o.namespace == config.namespace {
-			values[field] = textAt(o.Value, "data", linkerdAnchorsKey)
+			values[field] = podmap.TextAt(o.Value, "data", linkerdAnchorsKey)
 		}
 	}
 	if values[field] == nil || values[field] == "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // The kinds of objects in a namespace that count for its pods.
@@ -46,7 +47,7 @@ func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 // readNamespaces copies all labels, because a webhook may select by any of them, and the relevant annotations.
 func (b *policyBuilder) readNamespaces(all []*clusterObject) {
 	for _, o := range all {
-		if o.kind != "Namespace" || !strings.HasPrefix(textAt(o.Value, "apiVersion"), "v1") {
+		if o.kind != "Namespace" || !strings.HasPrefix(podmap.TextAt(o.Value, "apiVersion"), "v1") {
 			continue
 		}
 		ns := v1alpha1.Namespace{Name: o.name, Labels: o.labels}
@@ -89,7 +90,7 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 			namespace.ServiceAccounts = append(namespace.ServiceAccounts,
 				v1alpha1.ServiceAccount{Name: o.name, ImagePullSecrets: pullSecrets(o)})
 		case limitKind:
-			limits, _ := valueAt(o.Value, "spec", "limits").([]any)
+			limits, _ := podmap.ValueAt(o.Value, "spec", "limits").([]any)
 			namespace.LimitRanges = append(namespace.LimitRanges,
 				v1alpha1.LimitRange{Name: o.name, Limits: append([]any{}, limits...)})
 		case proxyConfigKind:
@@ -114,14 +115,14 @@ func (b *policyBuilder) readContents(all []*clusterObject) {
 // olderFirst orders objects as istiod orders its resources: by their age, and those of one second by their names
 // (sortConfigByCreationTime in pilot/pkg/model/config.go).
 func olderFirst(a, b *clusterObject) int {
-	created := func(o *clusterObject) string { return textAt(o.Value, "metadata", "creationTimestamp") }
+	created := func(o *clusterObject) string { return podmap.TextAt(o.Value, "metadata", "creationTimestamp") }
 	return cmp.Or(strings.Compare(created(a), created(b)), strings.Compare(a.name, b.name))
 }
 
 // isContent reports whether an object counts for the pods of its namespace: a ServiceAccount does where it has pull
 // secrets.
 func isContent(o *clusterObject) bool {
-	switch version := textAt(o.Value, "apiVersion"); o.kind {
+	switch version := podmap.TextAt(o.Value, "apiVersion"); o.kind {
 	case accountKind:
 		return version == "v1" && len(pullSecrets(o)) > 0
 	case limitKind:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const (
@@ -28,9 +29,9 @@ const (
 func (r *sidecarReader) findCollectors(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
-		version := textAt(o.Value, "apiVersion")
+		version := podmap.TextAt(o.Value, "apiVersion")
 		if o.kind != collectorKind || !strings.HasPrefix(version, "opentelemetry.io/") ||
-			textAt(o.Value, "spec", "mode") != "sidecar" {
+			podmap.TextAt(o.Value, "spec", "mode") != "sidecar" {
 			continue
 		}
 		if version != collectorVersion {
@@ -50,7 +51,7 @@ func reducedObject(o *clusterObject) map[string]any {
 		meta["namespace"] = o.namespace
 	}
 	spec, _ := o.Value["spec"].(map[string]any)
-	return map[string]any{"apiVersion": textAt(o.Value, "apiVersion"), "kind": o.kind, "metadata": meta,
+	return map[string]any{"apiVersion": podmap.TextAt(o.Value, "apiVersion"), "kind": o.kind, "metadata": meta,
 		"spec": maps.Clone(spec)}
 }
 
@@ -58,7 +59,7 @@ func reducedObject(o *clusterObject) map[string]any {
 func (r *sidecarReader) findInstrumentations(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
-		version := textAt(o.Value, "apiVersion")
+		version := podmap.TextAt(o.Value, "apiVersion")
 		if o.kind != instrumentationKind || !strings.HasPrefix(version, "opentelemetry.io/") {
 			continue
 		}

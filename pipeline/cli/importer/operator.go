@@ -11,6 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/builtin"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // The kinds that ask for an installation: istioctl's, and that of the Sail operator.
@@ -43,14 +44,14 @@ type operatorBuilder struct {
 func findInstallation(all []*clusterObject, opts Options) (*clusterObject, error) {
 	var found []*clusterObject
 	for _, o := range all {
-		group, _, _ := strings.Cut(textAt(o.Value, "apiVersion"), "/")
+		group, _, _ := strings.Cut(podmap.TextAt(o.Value, "apiVersion"), "/")
 		if o.kind == operatorKind && group == operatorGroup || o.kind == sailKind && group == sailGroup {
 			found = append(found, o)
 		}
 	}
 	if len(found) > 1 && opts.Revision != "" {
 		found = slices.DeleteFunc(found, func(o *clusterObject) bool {
-			return o.kind == operatorKind && firstText(valueAt(o.Value, "spec", "revision"), defaultRevision) != opts.Revision || o.kind == sailKind && o.name != opts.Revision
+			return o.kind == operatorKind && firstText(podmap.ValueAt(o.Value, "spec", "revision"), defaultRevision) != opts.Revision || o.kind == sailKind && o.name != opts.Revision
 		})
 	}
 	switch len(found) {
@@ -161,9 +162,9 @@ func (o *operatorBuilder) checkVersion() error {
 
 // addNotes reports the parts of the document that the policy omits.
 func (o *operatorBuilder) addNotes() {
-	if valueAt(o.values, "global", "tag") == nil || valueAt(o.values, "global", "hub") == nil {
+	if podmap.ValueAt(o.values, "global", "tag") == nil || podmap.ValueAt(o.values, "global", "hub") == nil {
 		o.addNote("%s does not set both the hub and the tag of the images; the built-in policy's are used for the rest: %v and %v", o.object.referenceWithoutPlace(),
-			valueAt(o.baseValues, "global", "hub"), valueAt(o.baseValues, "global", "tag"))
+			podmap.ValueAt(o.baseValues, "global", "hub"), podmap.ValueAt(o.baseValues, "global", "tag"))
 	}
 	if len(o.leftOut) > 0 {
 		slices.Sort(o.leftOut)

@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -84,7 +85,7 @@ func requestFor(t *testing.T, path string, text []byte) operatorRequest {
 	}
 	var r operatorRequest
 	must(t, yaml.Unmarshal(values, &r.Values))
-	r.Namespace = textAt(r.Values, "global", "istioNamespace")
+	r.Namespace = podmap.TextAt(r.Values, "global", "istioNamespace")
 	return r
 }
 
@@ -182,7 +183,7 @@ func webhookPods(t *testing.T, plane *controlPlane, all []*clusterObject) (injec
 	cluster := ""
 	for _, e := range objectsOf(discoveryContainer(plane.istiod)["env"]) {
 		if v, ok := e["value"].(string); ok {
-			env = append(env, textAt(e, "name")+"="+v)
+			env = append(env, podmap.TextAt(e, "name")+"="+v)
 			if e["name"] == "CLUSTER_ID" {
 				cluster = v
 			}
@@ -199,8 +200,8 @@ func webhookPods(t *testing.T, plane *controlPlane, all []*clusterObject) (injec
 		clusters = append(clusters, called)
 	}
 	installation, err := json.Marshal(map[string]any{
-		"config": textAt(plane.injector.Value, "data", "config"), "values": textAt(plane.injector.Value, "data", "values"),
-		"mesh": textAt(plane.mesh.Value, "data", "mesh"), "revision": plane.revision, "path": path, "clusters": clusters,
+		"config": podmap.TextAt(plane.injector.Value, "data", "config"), "values": podmap.TextAt(plane.injector.Value, "data", "values"),
+		"mesh": podmap.TextAt(plane.mesh.Value, "data", "mesh"), "revision": plane.revision, "path": path, "clusters": clusters,
 		"kubelets": []string{"v1.34.1"}, "namespaces": []any{map[string]any{"metadata": map[string]any{"name": "shop"}}},
 	})
 	must(t, err)

@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // setMesh writes the mesh config that the chart makes of the values (templates/configmap.yaml), where it is not that of
@@ -32,14 +34,14 @@ func (o *operatorBuilder) setMesh() error {
 // chartMesh is what the chart writes before the mesh config of the values.
 func (o *operatorBuilder) chartMesh() map[string]any {
 	config := map[string]any{"discoveryAddress": o.discoveryAddress()}
-	if id := firstText(valueAt(o.values, "global", "meshID")); id != "" {
+	if id := firstText(podmap.ValueAt(o.values, "global", "meshID")); id != "" {
 		config["meshId"] = id
 	}
-	if variant := firstText(valueAt(o.values, "global", "proxy", "variant"), valueAt(o.values, "global", "variant")); variant != "" {
+	if variant := firstText(podmap.ValueAt(o.values, "global", "proxy", "variant"), podmap.ValueAt(o.values, "global", "variant")); variant != "" {
 		config["image"] = map[string]any{"imageType": variant}
 	}
-	if firstText(valueAt(o.values, "global", "proxy", "tracer")) == "zipkin" {
-		address := firstText(valueAt(o.values, "global", "tracer", "zipkin", "address"),
+	if firstText(podmap.ValueAt(o.values, "global", "proxy", "tracer")) == "zipkin" {
+		address := firstText(podmap.ValueAt(o.values, "global", "tracer", "zipkin", "address"),
 			"zipkin."+o.controlPlaneNamespace()+":9411")
 		config["tracing"] = map[string]any{"zipkin": map[string]any{"address": address}}
 	}
@@ -52,7 +54,7 @@ func (o *operatorBuilder) chartMesh() map[string]any {
 // discoveryAddress is where proxies find the control plane.
 func (o *operatorBuilder) discoveryAddress() string {
 	service := "istiod"
-	if firstText(valueAt(o.values, "global", "remotePilotAddress")) == "" {
+	if firstText(podmap.ValueAt(o.values, "global", "remotePilotAddress")) == "" {
 		service += revisionSuffix(firstText(o.values["revision"]))
 	}
 	return service + "." + o.controlPlaneNamespace() + ".svc:15012"

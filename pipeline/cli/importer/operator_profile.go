@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // operatorProfile is what a profile that an installation names changes in what is asked for.
@@ -77,9 +79,9 @@ func chartDefaults(values map[string]any) (map[string]any, error) {
 		name  string
 		known map[string]map[string]any
 	}{
-		{"profile", firstText(values["profile"], valueAt(values, "global", "profile")), chartProfiles},
+		{"profile", firstText(values["profile"], podmap.ValueAt(values, "global", "profile")), chartProfiles},
 		{"compatibility version", firstText(values["compatibilityVersion"]), chartCompatibility},
-		{"platform", firstText(values["platform"], valueAt(values, "global", "platform")), chartPlatforms},
+		{"platform", firstText(values["platform"], podmap.ValueAt(values, "global", "platform")), chartPlatforms},
 	} {
 		if choice.name == "" {
 			continue

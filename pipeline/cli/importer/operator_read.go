@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // operatorFields are those of an IstioOperator's spec; false means that pods do not depend on the field.
@@ -44,11 +45,11 @@ func (o *operatorBuilder) readOperator() error {
 	if err := o.checkFields(operatorFields); err != nil {
 		return err
 	}
-	if path := firstText(valueAt(o.object.Value, "spec", "installPackagePath")); path != "" {
+	if path := firstText(podmap.ValueAt(o.object.Value, "spec", "installPackagePath")); path != "" {
 		return o.errorAtField([]string{"spec", "installPackagePath"},
 			"custom charts cannot be read; import their output: istioctl manifest generate -f FILE | prerig import")
 	}
-	profile, err := o.profileByName(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
+	profile, err := o.profileByName(firstText(podmap.ValueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
 		return err
 	}
@@ -59,12 +60,12 @@ func (o *operatorBuilder) readOperator() error {
 	// If a setting is also a field of the spec, the values win, except for the mesh config, where the spec's wins.
 	values := profile.values
 	for _, f := range []struct{ from, to string }{{"hub", "hub"}, {"tag", "tag"}} {
-		if v := firstText(valueAt(o.object.Value, "spec", f.from)); v != "" {
+		if v := firstText(podmap.ValueAt(o.object.Value, "spec", f.from)); v != "" {
 			values = mergedValues(values, map[string]any{"global": map[string]any{f.to: v}})
 		}
 	}
 	for _, key := range []string{"revision", "compatibilityVersion"} {
-		if v := firstText(valueAt(o.object.Value, "spec", key)); v != "" {
+		if v := firstText(podmap.ValueAt(o.object.Value, "spec", key)); v != "" {
 			values = mergedValues(values, map[string]any{key: v})
 		}
 	}
@@ -82,7 +83,7 @@ func (o *operatorBuilder) readOperator() error {
 	if err != nil {
 		return err
 	}
-	if valueAt(unvalidated, "global", "istioNamespace") != nil {
+	if podmap.ValueAt(unvalidated, "global", "istioNamespace") != nil {
 		return o.errorAtField([]string{"spec", "unvalidatedValues", "global", "istioNamespace"},
 			"istioctl installs into another namespace; set it in spec.values")
 	}
@@ -101,7 +102,7 @@ func (o *operatorBuilder) profileByName(name string) (operatorProfile, error) {
 
 // mapAt is the map at the path, which may be missing.
 func (o *operatorBuilder) mapAt(path ...string) (map[string]any, error) {
-	v := valueAt(o.object.Value, path...)
+	v := podmap.ValueAt(o.object.Value, path...)
 	m, ok := v.(map[string]any)
 	if v != nil && !ok {
 		return nil, o.errorAtField(path, "it must be a map")
@@ -117,8 +118,8 @@ func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err
 	if err != nil {
 		return false, err
 	}
-	cni = isEnabled(valueAt(all, "cni", enabled), profile.cni)
-	if !isEnabled(valueAt(all, "pilot", enabled), !profile.withoutIstiod) {
+	cni = isEnabled(podmap.ValueAt(all, "cni", enabled), profile.cni)
+	if !isEnabled(podmap.ValueAt(all, "pilot", enabled), !profile.withoutIstiod) {
 		return false, o.errorAtField([]string{"spec", components, "pilot", enabled}, "no control plane is installed, so nothing is injected")
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -130,11 +131,11 @@ func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err
 	if err != nil {
 		return false, err
 	}
-	for _, e := range objectsOf(valueAt(pilot, "k8s", "env")) {
-		o.setEnv(textAt(e, "name"), e["value"])
+	for _, e := range objectsOf(podmap.ValueAt(pilot, "k8s", "env")) {
+		o.setEnv(podmap.TextAt(e, "name"), e["value"])
 	}
-	namespace := firstText(valueAt(o.object.Value, "spec", "values", "global", "istioNamespace"), "istio-system")
-	if own := firstText(valueAt(pilot, "namespace")); own != "" && own != namespace {
+	namespace := firstText(podmap.ValueAt(o.object.Value, "spec", "values", "global", "istioNamespace"), "istio-system")
+	if own := firstText(podmap.ValueAt(pilot, "namespace")); own != "" && own != namespace {
 		return false, o.errorAtField([]string{"spec", components, "pilot", "namespace"}, "it is not values.global.istioNamespace, which is %s; set both to the same", namespace)
 	}
 	return cni, o.checkOverlays(pilot)
@@ -142,10 +143,10 @@ func (o *operatorBuilder) readComponents(profile operatorProfile) (cni bool, err
 
 // checkOverlays refuses changes of the rendered objects from which the injector reads.
 func (o *operatorBuilder) checkOverlays(pilot map[string]any) error {
-	for _, overlay := range objectsOf(valueAt(pilot, "k8s", "overlays")) {
+	for _, overlay := range objectsOf(podmap.ValueAt(pilot, "k8s", "overlays")) {
 		field := []string{"spec", "components", "pilot", "k8s", "overlays"}
-		kind, name := textAt(overlay, "kind"), textAt(overlay, "name")
-		env := slices.ContainsFunc(objectsOf(overlay["patches"]), func(p map[string]any) bool { return strings.Contains(textAt(p, "path"), ".env") })
+		kind, name := podmap.TextAt(overlay, "kind"), podmap.TextAt(overlay, "name")
+		env := slices.ContainsFunc(objectsOf(overlay["patches"]), func(p map[string]any) bool { return strings.Contains(podmap.TextAt(p, "path"), ".env") })
 		if kind == "ConfigMap" || kind == "MutatingWebhookConfiguration" || kind == "Deployment" && env {
 			return o.errorAtField(field, "the overlay changes %s %s, which the injector reads; import its output: istioctl manifest generate -f FILE | prerig import", kind, name)
 		}
@@ -187,7 +188,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	if err := o.checkFields(sailFields); err != nil {
 		return err
 	}
-	profile, err := o.profileByName(firstText(valueAt(o.object.Value, "spec", "profile"), "default"))
+	profile, err := o.profileByName(firstText(podmap.ValueAt(o.object.Value, "spec", "profile"), "default"))
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	if err != nil {
 		return err
 	}
-	version := strings.TrimPrefix(firstText(valueAt(o.object.Value, "spec", "version")), "v")
+	version := strings.TrimPrefix(firstText(podmap.ValueAt(o.object.Value, "spec", "version")), "v")
 	below := profile.values
 	if v, ok := istio.ParseVersion(version); ok && v.Patch >= 0 {
 		below = mergedValues(below, map[string]any{"global": map[string]any{"tag": version}})
@@ -207,10 +208,10 @@ func (o *operatorBuilder) readSail(opts Options) error {
 	if err != nil {
 		return err
 	}
-	namespace := firstText(valueAt(o.object.Value, "spec", "namespace"), "istio-system")
+	namespace := firstText(podmap.ValueAt(o.object.Value, "spec", "namespace"), "istio-system")
 	values := mergedValues(mergedValues(below, given),
 		map[string]any{"revision": revision, "global": map[string]any{"istioNamespace": namespace}})
-	if firstText(values["platform"], valueAt(values, "global", "platform")) == "" {
+	if firstText(values["platform"], podmap.ValueAt(values, "global", "platform")) == "" {
 		o.addNote("on OpenShift the Sail operator sets values.global.platform: openshift by itself; there, set it in %s before the import", o.object.referenceWithoutPlace())
 	}
 	return o.setValues(values)
@@ -220,7 +221,7 @@ func (o *operatorBuilder) readSail(opts Options) error {
 // gets its own; default is none (pkg/istiovalues/overrides.go).
 func (o *operatorBuilder) sailRevision(version string, opts Options) (string, error) {
 	revision := o.object.name
-	if firstText(valueAt(o.object.Value, "spec", "updateStrategy", "type")) == "RevisionBased" {
+	if firstText(podmap.ValueAt(o.object.Value, "spec", "updateStrategy", "type")) == "RevisionBased" {
 		v, ok := istio.ParseVersion(version)
 		switch {
 		case opts.Revision != "":

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // settingValues are for settings for which another value than changedSetting's is needed.
@@ -47,7 +49,7 @@ func TestOperatorSettings(t *testing.T) {
 	planes, err := controlPlanes(viewObjects(objects))
 	must(t, err)
 	var values map[string]any
-	must(t, yaml.Unmarshal([]byte(textAt(planes[0].injector.Value, "data", "values")), &values))
+	must(t, yaml.Unmarshal([]byte(podmap.TextAt(planes[0].injector.Value, "data", "values")), &values))
 	settings := map[string]any{}
 	addSettings(settings, values, "")
 	maps.Copy(settings, settingValues)

@@ -12,6 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/builtin"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
@@ -77,11 +78,11 @@ func (o *operatorBuilder) setValues(values map[string]any) error {
 		pilot["env"].(map[string]any)["ENABLE_CLUSTER_TRUST_BUNDLE_API"] = api
 	}
 	if o.version == "" {
-		o.version = firstText(valueAt(o.values, "global", "tag"))
+		o.version = firstText(podmap.ValueAt(o.values, "global", "tag"))
 	}
 	for _, u := range unsupportedValues {
 		path := strings.Split(u.path, ".")
-		if v := firstText(valueAt(o.values, path...)); v != "" && !slices.Contains(u.harmless, v) {
+		if v := firstText(podmap.ValueAt(o.values, path...)); v != "" && !slices.Contains(u.harmless, v) {
 			return o.errorAtField(append([]string{"spec", "values"}, path...),
 				"the value %s is not supported: %s; import the installed objects: "+
 					"istioctl manifest generate -f FILE | prerig import, or the objects of the cluster", v, u.what)
@@ -102,7 +103,7 @@ func (o *operatorBuilder) setIstio() error {
 	if revision != "" {
 		overrides["revision"] = revision
 	}
-	if tag, ok := valueAt(overrides, "global", "tag").(string); !ok && tag != "" {
+	if tag, ok := podmap.ValueAt(overrides, "global", "tag").(string); !ok && tag != "" {
 		overrides = mergedValues(overrides, map[string]any{"global": map[string]any{"tag": tag}})
 	}
 	i := &v1alpha1.Istio{Injector: v1alpha1.Injector{BuiltIn: meshName}, Revision: revision}
@@ -123,15 +124,15 @@ func (o *operatorBuilder) setIstio() error {
 		return fmt.Errorf("importing %s: %w", o.object.referenceWithoutPlace(), err)
 	}
 	o.setIstiodEnv()
-	path := map[string]any{"url": valueAt(o.values, "istiodRemote", "injectionURL"),
-		"service": map[string]any{"path": valueAt(o.values, "istiodRemote", "injectionPath")}}
+	path := map[string]any{"url": podmap.ValueAt(o.values, "istiodRemote", "injectionURL"),
+		"service": map[string]any{"path": podmap.ValueAt(o.values, "istiodRemote", "injectionPath")}}
 	o.injectionURL(map[string]any{"clientConfig": path})
 	return o.setMesh()
 }
 
 // controlPlaneNamespace of the control plane.
 func (o *operatorBuilder) controlPlaneNamespace() string {
-	return firstText(valueAt(o.values, "global", "istioNamespace"), "istio-system")
+	return firstText(podmap.ValueAt(o.values, "global", "istioNamespace"), "istio-system")
 }
 
 // customTemplates are those of the document.
@@ -181,17 +182,17 @@ func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 		}
 	}
 	kept, left := splitValues(o.values, known, nil)
-	if cni := mapOf(valueAt(kept, "pilot", "cni")); cni["enabled"] == false { // as in the built-in policy
+	if cni := mapOf(podmap.ValueAt(kept, "pilot", "cni")); cni["enabled"] == false { // as in the built-in policy
 		delete(cni, "enabled")
 		if len(cni) == 0 {
 			delete(kept, "pilot")
 		}
 	}
-	given := mergedValues(mapOf(valueAt(o.object.Value, "spec", "values")),
-		mapOf(valueAt(o.object.Value, "spec", "unvalidatedValues")))
+	given := mergedValues(mapOf(podmap.ValueAt(o.object.Value, "spec", "values")),
+		mapOf(podmap.ValueAt(o.object.Value, "spec", "unvalidatedValues")))
 	for _, path := range left {
 		elsewhere := slices.ContainsFunc(readByOthers, func(r string) bool { return path == r || strings.HasPrefix(path, r+".") })
-		if !elsewhere && valueAt(given, strings.Split(path, ".")...) != nil {
+		if !elsewhere && podmap.ValueAt(given, strings.Split(path, ".")...) != nil {
 			o.leftOut = append(o.leftOut, "spec.values."+path)
 			o.warnOfSimilar(path)
 		}
@@ -203,7 +204,7 @@ func (o *operatorBuilder) readPolicyOverrides() map[string]any {
 func (o *operatorBuilder) warnOfSimilar(path string) {
 	keys := strings.Split(path, ".")
 	for i, key := range keys {
-		known := slices.Sorted(maps.Keys(mapOf(valueAt(o.baseValues, keys[:i]...))))
+		known := slices.Sorted(maps.Keys(mapOf(podmap.ValueAt(o.baseValues, keys[:i]...))))
 		if slices.Contains(known, key) {
 			continue
 		}
@@ -218,7 +219,7 @@ func (o *operatorBuilder) warnOfSimilar(path string) {
 // addTemplateValue makes a value known that a custom template reads. One that neither the document nor the built-in
 // policy has may be a default of the chart, which is not at hand.
 func (o *operatorBuilder) addTemplateValue(known map[string]any, template string, path []string) {
-	if valueAt(o.values, path...) == nil && valueAt(o.baseValues, path...) == nil {
+	if podmap.ValueAt(o.values, path...) == nil && podmap.ValueAt(o.baseValues, path...) == nil {
 		o.addWarning("the template %s reads .Values.%s, which the policy lacks; if the chart has it, set it in injector.overrides", template, strings.Join(path, "."))
 	}
 	for m := known; ; path = path[1:] {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // wanted are the kinds that are decoded. Other objects of a cluster are skipped without being read; only the
@@ -75,11 +76,11 @@ func (r *objectReader) readDocument(doc *manifest.Document, implied manifest.Met
 	if err != nil || obj == nil {
 		return err
 	}
-	if textAt(obj, "kind") == "" && implied.Kind != "" {
+	if podmap.TextAt(obj, "kind") == "" && implied.Kind != "" {
 		obj = maps.Clone(obj)
 		obj["apiVersion"], obj["kind"] = implied.APIVersion, implied.Kind
 	}
-	kind := textAt(obj, "kind")
+	kind := podmap.TextAt(obj, "kind")
 	switch {
 	case kind == secret:
 		r.addObject(doc, map[string]any{"kind": secret})

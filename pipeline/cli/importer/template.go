@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/podvalidation"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -50,7 +51,7 @@ func ownTemplates(injector *v1alpha1.Injector) []string {
 	for name := range config.Templates {
 		names[name] = true
 	}
-	overrides, _ := valueAt(injector.Overrides, "sidecarInjectorWebhook", "templates").(map[string]any)
+	overrides, _ := podmap.ValueAt(injector.Overrides, "sidecarInjectorWebhook", "templates").(map[string]any)
 	for name := range overrides {
 		names[name] = true
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const (
@@ -60,7 +61,7 @@ func findVault(all []*clusterObject) (*clusterObject, error) {
 
 // vaultContainer returns the injector's container, which has the address of Vault among its variables.
 func vaultContainer(o *clusterObject) map[string]any {
-	for _, c := range objectsOf(valueAt(o.Value, "spec", "template", "spec", "containers")) {
+	for _, c := range objectsOf(podmap.ValueAt(o.Value, "spec", "template", "spec", "containers")) {
 		if slices.ContainsFunc(objectsOf(c["env"]), func(e map[string]any) bool { return e["name"] == vaultAddress }) {
 			return c
 		}
@@ -73,7 +74,7 @@ func (r *sidecarReader) setVault(deployment *clusterObject, all []*clusterObject
 	values := map[string]any{"native": false, "exec": false, "ownToken": false}
 	container := vaultContainer(deployment)
 	for _, e := range objectsOf(container["env"]) {
-		variable := textAt(e, "name")
+		variable := podmap.TextAt(e, "name")
 		name := vaultValues[strings.TrimPrefix(variable, vaultPrefix)]
 		if name == "" || !strings.HasPrefix(variable, vaultPrefix) {
 			continue
@@ -83,7 +84,7 @@ func (r *sidecarReader) setVault(deployment *clusterObject, all []*clusterObject
 				variable, deployment, name)
 		}
 		// The injector treats an empty value as unset.
-		if value := textAt(e, "value"); value != "" {
+		if value := podmap.TextAt(e, "value"); value != "" {
 			values[name] = value
 		}
 	}
@@ -126,7 +127,7 @@ func vaultWebhookRules(all []*clusterObject) ([]v1alpha1.SidecarRule, error) {
 			continue
 		}
 		for _, entry := range objectsOf(o.Value["webhooks"]) {
-			if textAt(entry, "name") != vaultWebhook {
+			if podmap.TextAt(entry, "name") != vaultWebhook {
 				continue
 			}
 			for _, selector := range []struct{ field, on string }{{"namespaceSelector", "Namespace"}, {"objectSelector", "Pod"}} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // setWebhooks adds the MutatingWebhookConfigurations that call an Istio injector, of all revisions: we must not
@@ -55,7 +56,7 @@ func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revisio
 			continue
 		}
 		if len(objectsOf(entry["matchConditions"])) > 0 {
-			b.addWarning("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", textAt(entry, "name"), o)
+			b.addWarning("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", podmap.TextAt(entry, "name"), o)
 		}
 		revision = b.webhookRevision(o, entry)
 		if revision == b.plane.revision {
@@ -69,11 +70,11 @@ func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revisio
 // callsInjector recognises the entries of every Istio version and of its distributions: by their name, or by the
 // service and the path that they call.
 func callsInjector(entry map[string]any) bool {
-	name := textAt(entry, "name")
+	name := podmap.TextAt(entry, "name")
 	if name == "sidecar-injector.istio.io" || strings.HasSuffix(name, ".sidecar-injector.istio.io") {
 		return true
 	}
-	service := textAt(entry, "clientConfig", "service", "name")
+	service := podmap.TextAt(entry, "clientConfig", "service", "name")
 	path := injectPath(entry)
 	return (strings.HasPrefix(service, "istiod") || strings.HasPrefix(service, injectorName)) &&
 		(path == "/inject" || strings.HasPrefix(path, "/inject/"))
@@ -83,7 +84,7 @@ func callsInjector(entry map[string]any) bool {
 // the same revision in another namespace, as those of OpenShift Service Mesh 2 do, and its namespace distinguishes
 // it from the policy's.
 func (b *policyBuilder) webhookRevision(o *clusterObject, entry map[string]any) string {
-	revision, namespace := calledRevision(o, entry), textAt(entry, "clientConfig", "service", "namespace")
+	revision, namespace := calledRevision(o, entry), podmap.TextAt(entry, "clientConfig", "service", "namespace")
 	if revision == b.plane.revision && namespace != "" && b.plane.namespace != "" && namespace != b.plane.namespace {
 		return revision + "." + namespace
 	}
@@ -95,17 +96,17 @@ func calledRevision(o *clusterObject, entry map[string]any) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
 	}
-	if rev, ok := strings.CutPrefix(textAt(entry, "clientConfig", "service", "name"), "istiod-"); ok && rev != "" {
+	if rev, ok := strings.CutPrefix(podmap.TextAt(entry, "clientConfig", "service", "name"), "istiod-"); ok && rev != "" {
 		return rev
 	}
 	return defaultRevision
 }
 
 func injectPath(entry map[string]any) string {
-	if p := textAt(entry, "clientConfig", "service", "path"); p != "" {
+	if p := podmap.TextAt(entry, "clientConfig", "service", "path"); p != "" {
 		return p
 	}
-	u, err := url.Parse(textAt(entry, "clientConfig", "url"))
+	u, err := url.Parse(podmap.TextAt(entry, "clientConfig", "url"))
 	if err != nil {
 		return ""
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Of returns the dangers of a change from before to after, either of which may be nil, in words.
@@ -15,7 +17,7 @@ func Of(before, after map[string]any) []string {
 	if object == nil {
 		object = before
 	}
-	c := &change{before: before, after: after, kind: text(object, "kind"), group: groupOf(object)}
+	c := &change{before: before, after: after, kind: podmap.TextAt(object, "kind"), group: groupOf(object)}
 	switch {
 	case before != nil && after == nil:
 		c.deletion()
@@ -82,28 +84,28 @@ func (c *change) objectItself() {
 		return
 	}
 	if c.is("apps", "StatefulSet") {
-		old, now := at(c.before, "spec", "volumeClaimTemplates"), at(c.after, "spec", "volumeClaimTemplates")
+		old, now := podmap.ValueAt(c.before, "spec", "volumeClaimTemplates"), podmap.ValueAt(c.after, "spec", "volumeClaimTemplates")
 		if !reflect.DeepEqual(old, now) {
 			c.add("volumeClaimTemplates cannot change: the StatefulSet has to be created again")
 		}
 	}
 	if c.is("apps", "Deployment", "StatefulSet", "ReplicaSet") || c.is("argoproj.io", "Rollout") {
-		if number(at(c.after, "spec", "replicas")) == "0" && number(at(c.before, "spec", "replicas")) != "0" {
+		if number(podmap.ValueAt(c.after, "spec", "replicas")) == "0" && number(podmap.ValueAt(c.before, "spec", "replicas")) != "0" {
 			c.add("replicas: 0 stops all of its pods")
 		}
 	}
-	if at(c.after, "spec", "suspend") == true && at(c.before, "spec", "suspend") != true {
+	if podmap.ValueAt(c.after, "spec", "suspend") == true && podmap.ValueAt(c.before, "spec", "suspend") != true {
 		c.add("suspend: true stops it")
 	}
 }
 
 // binding finds rights over the cluster.
 func (c *change) binding() {
-	role := text(c.after, "roleRef", "name")
-	if text(c.after, "roleRef", "kind") != "ClusterRole" || role != "cluster-admin" {
+	role := podmap.TextAt(c.after, "roleRef", "name")
+	if podmap.TextAt(c.after, "roleRef", "kind") != "ClusterRole" || role != "cluster-admin" {
 		return
 	}
-	if c.before != nil && text(c.before, "roleRef", "name") == role &&
+	if c.before != nil && podmap.TextAt(c.before, "roleRef", "name") == role &&
 		reflect.DeepEqual(c.before["subjects"], c.after["subjects"]) {
 		return
 	}
@@ -131,7 +133,7 @@ func hasWildcard(role map[string]any) bool {
 
 // service finds other addresses, and a way in from outside.
 func (c *change) service() {
-	old, now := text(c.before, "spec", "type"), text(c.after, "spec", "type")
+	old, now := podmap.TextAt(c.before, "spec", "type"), podmap.TextAt(c.after, "spec", "type")
 	exposes := func(kind string) bool { return kind == "LoadBalancer" || kind == "NodePort" }
 	switch {
 	case c.before == nil && exposes(now):
@@ -142,7 +144,7 @@ func (c *change) service() {
 	if c.before == nil {
 		return
 	}
-	if old, now := text(c.before, "spec", "clusterIP"), text(c.after, "spec", "clusterIP"); old != now {
+	if old, now := podmap.TextAt(c.before, "spec", "clusterIP"), podmap.TextAt(c.after, "spec", "clusterIP"); old != now {
 		c.add("spec.clusterIP cannot change: the Service has to be created again")
 	}
 }
@@ -160,13 +162,13 @@ var injectionLabels = []string{"istio-injection", "istio.io/rev", "linkerd.io/in
 // namespace finds labels that pods lose their sidecars or limits by.
 func (c *change) namespace() {
 	for _, label := range injectionLabels {
-		old, now := text(c.before, "metadata", "labels", label), text(c.after, "metadata", "labels", label)
+		old, now := podmap.TextAt(c.before, "metadata", "labels", label), podmap.TextAt(c.after, "metadata", "labels", label)
 		if old != "" && old != "disabled" && (now == "" || now == "disabled") {
 			c.add("without the label %s, new pods get no sidecar", label)
 		}
 	}
 	const enforce = "pod-security.kubernetes.io/enforce"
-	old, now := text(c.before, "metadata", "labels", enforce), text(c.after, "metadata", "labels", enforce)
+	old, now := podmap.TextAt(c.before, "metadata", "labels", enforce), podmap.TextAt(c.after, "metadata", "labels", enforce)
 	strict := map[string]int{"privileged": 0, "": 0, "baseline": 1, "restricted": 2}
 	if c.before != nil && strict[now] < strict[old] {
 		c.add("Pod Security enforces %s in the place of %s", orNone(now), old)
@@ -181,30 +183,15 @@ func orNone(level string) string {
 }
 
 func groupOf(object map[string]any) string {
-	group, _, found := strings.Cut(text(object, "apiVersion"), "/")
+	group, _, found := strings.Cut(podmap.TextAt(object, "apiVersion"), "/")
 	if !found {
 		return ""
 	}
 	return group
 }
 
-// at returns the value of a field, or nil.
-func at(object map[string]any, path ...string) any {
-	var value any = object
-	for _, key := range path {
-		fields, _ := value.(map[string]any)
-		value = fields[key]
-	}
-	return value
-}
-
-func text(object map[string]any, path ...string) string {
-	value, _ := at(object, path...).(string)
-	return value
-}
-
 func list(object map[string]any, path ...string) []any {
-	value, _ := at(object, path...).([]any)
+	value, _ := podmap.ValueAt(object, path...).([]any)
 	return value
 }
 

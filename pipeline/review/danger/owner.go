@@ -3,7 +3,11 @@
 
 package danger
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
+)
 
 // ownerDeleted finds objects that take along what their controller has applied, whether that is rendered or not.
 //
@@ -11,17 +15,17 @@ import "strings"
 // internal/controller/helmrelease_controller.go (reconcileDelete); Argo CD 3.5, docs/user-guide/app_deletion.md and
 // docs/operator-manual/applicationset/Application-Deletion.md.
 func (c *change) ownerDeleted() {
-	suspended := at(c.before, "spec", "suspend") == true
+	suspended := podmap.ValueAt(c.before, "spec", "suspend") == true
 	switch {
 	case c.is("kustomize.toolkit.fluxcd.io", "Kustomization") && !suspended:
-		policy := text(c.before, "spec", "deletionPolicy")
-		prunes := at(c.before, "spec", "prune") == true
+		policy := podmap.TextAt(c.before, "spec", "deletionPolicy")
+		prunes := podmap.ValueAt(c.before, "spec", "prune") == true
 		if policy == "Delete" || policy == "WaitForTermination" || prunes && (policy == "" || policy == "MirrorPrune") {
 			c.add("a Kustomization that prunes is deleted: what it has applied goes with it, except for what another one has taken over")
 		}
 	case c.is("helm.toolkit.fluxcd.io", "HelmRelease") && !suspended:
 		c.add("a HelmRelease is deleted: its release is uninstalled, with all that it has installed")
-	case c.is("argoproj.io", "Application") && HasFinalizer(at(c.before, "metadata")):
+	case c.is("argoproj.io", "Application") && HasFinalizer(podmap.ValueAt(c.before, "metadata")):
 		c.add("an Application with a finalizer is deleted: what it has deployed goes with it, except for what another one has taken over")
 	case c.is("argoproj.io", "ApplicationSet"):
 		c.applicationSetDeleted()
@@ -39,11 +43,11 @@ func (c *change) applicationSetDeleted() {
 
 // Cascades reports whether what the Applications of an ApplicationSet have deployed is deleted with them.
 func Cascades(set map[string]any) bool {
-	metadata := at(set, "spec", "template", "metadata")
+	metadata := podmap.ValueAt(set, "spec", "template", "metadata")
 	fields, _ := metadata.(map[string]any)
 	finalizers := list(fields, "finalizers")
 	if len(finalizers) == 0 {
-		return at(set, "spec", "syncPolicy", "preserveResourcesOnDeletion") != true
+		return podmap.ValueAt(set, "spec", "syncPolicy", "preserveResourcesOnDeletion") != true
 	}
 	return HasFinalizer(metadata)
 }

@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/internal/lazyregexp"
 )
 
 // podOf returns the pod spec of a workload, or nil.
 func podOf(object map[string]any) map[string]any {
 	for _, path := range [][]string{{"spec", "jobTemplate", "spec", "template", "spec"}, {"spec", "template", "spec"}, {"spec"}} {
-		pod, _ := at(object, path...).(map[string]any)
+		pod, _ := podmap.ValueAt(object, path...).(map[string]any)
 		if _, ok := pod["containers"].([]any); ok {
 			return pod
 		}
@@ -40,8 +41,8 @@ func containersOf(pod map[string]any) (out []container) {
 	for _, field := range []string{"initContainers", "containers"} {
 		for _, one := range list(pod, field) {
 			value, _ := one.(map[string]any)
-			c := container{name: text(value, "name"), image: text(value, "image")}
-			if at(value, "securityContext", "privileged") == true {
+			c := container{name: podmap.TextAt(value, "name"), image: podmap.TextAt(value, "image")}
+			if podmap.ValueAt(value, "securityContext", "privileged") == true {
 				c.rights = append(c.rights, "runs privileged")
 			}
 			for _, name := range list(value, "securityContext", "capabilities", "add") {
@@ -65,7 +66,7 @@ func (c *change) podRights() {
 		return
 	}
 	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
-		if at(now, field) == true && at(old, field) != true {
+		if podmap.ValueAt(now, field) == true && podmap.ValueAt(old, field) != true {
 			c.add("%s: true shares the node's own", field)
 		}
 	}
@@ -91,7 +92,7 @@ func (c *change) podRights() {
 func hostPaths(pod map[string]any) (out []string) {
 	for _, one := range list(pod, "volumes") {
 		volume, _ := one.(map[string]any)
-		if path := text(volume, "hostPath", "path"); path != "" {
+		if path := podmap.TextAt(volume, "hostPath", "path"); path != "" {
 			out = append(out, path)
 		}
 	}

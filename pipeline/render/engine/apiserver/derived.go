@@ -25,13 +25,6 @@ func derivedDefinitions(o gate.Object) []map[string]any {
 	return nil
 }
 
-// textAt returns the text at a path, "" where none is.
-func textAt(m map[string]any, path ...string) string {
-	last := len(path) - 1
-	text, _ := podmap.MapAt(m, path[:last]...)[path[last]].(string)
-	return text
-}
-
 // anything is a schema that accepts all values.
 func anything() map[string]any { return map[string]any{"x-kubernetes-preserve-unknown-fields": true} }
 
@@ -61,7 +54,7 @@ func derivedVersion(name string, storage bool, root map[string]any) map[string]a
 // open-policy-agent/frameworks, 2026). What a constraint matches is not checked: targets define it.
 func constraintDefinitions(template map[string]any) []map[string]any {
 	crd := podmap.MapAt(template, "spec", "crd", "spec")
-	kind := textAt(crd, "names", "kind")
+	kind := podmap.TextAt(crd, "names", "kind")
 	if kind == "" {
 		return nil
 	}
@@ -71,7 +64,7 @@ func constraintDefinitions(template map[string]any) []map[string]any {
 	}
 	if parameters := podmap.MapAt(crd, "validation", "openAPIV3Schema"); parameters != nil {
 		legacy, set := podmap.MapAt(crd, "validation")["legacySchema"].(bool)
-		if legacy || !set && strings.HasSuffix(textAt(template, "apiVersion"), "/v1beta1") {
+		if legacy || !set && strings.HasSuffix(podmap.TextAt(template, "apiVersion"), "/v1beta1") {
 			parameters = anything()
 		}
 		spec["parameters"] = parameters
@@ -94,7 +87,7 @@ var compositeFields = []string{
 // compositeDefinitions returns the kinds that a CompositeResourceDefinition describes: composite resources, and their claims.
 func compositeDefinitions(xrd map[string]any) []map[string]any {
 	spec := podmap.MapAt(xrd, "spec")
-	group := textAt(spec, "group")
+	group := podmap.TextAt(spec, "group")
 	all, _ := spec["versions"].([]any)
 	var versions []any
 	for i, one := range all {
@@ -105,9 +98,9 @@ func compositeDefinitions(xrd map[string]any) []map[string]any {
 		name, _ := version["name"].(string)
 		versions = append(versions, derivedVersion(name, i == 0, compositeSchema(podmap.MapAt(version, "schema", "openAPIV3Schema"))))
 	}
-	scope := textAt(spec, "scope")
+	scope := podmap.TextAt(spec, "scope")
 	switch {
-	case scope == "LegacyCluster", scope == "" && strings.HasSuffix(textAt(xrd, "apiVersion"), "/v1"):
+	case scope == "LegacyCluster", scope == "" && strings.HasSuffix(podmap.TextAt(xrd, "apiVersion"), "/v1"):
 		scope = "Cluster"
 	case scope == "":
 		scope = "Namespaced"
